@@ -24,7 +24,7 @@ from reframe_checks.luecke import luecke
 from reframe_checks.osu import build_osu, build_osu_options, osu, split_into_chains
 from site_configs.programs.installed import explain_missing_program
 from site_configs.schema.reframe_request import current_request
-from site_configs.topology.limits import is_within_limits
+from site_configs.topology.machine import is_within_limits
 
 CHECKS = {"osu": osu, "imb": imb}
 LEAST = 4  #: bytes: one float

@@ -14,7 +14,7 @@ from typing import Any
 import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
-from postprocess.base.units import MEGABYTES
+from postprocess.base.formats import MEGABYTES
 from postprocess.model.options import APART, VALIDATION
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import (
@@ -30,8 +30,7 @@ from postprocess.model.routines.requested import NON_BLOCKING
 from reframe_checks.common.build import BuildProgram
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
 from reframe_checks.common.user_options import read_choice
-from site_configs.topology.flush import compute_flush_bytes
-from site_configs.topology.machine import read_machine
+from site_configs.topology.machine import compute_flush_bytes, read_machine
 
 MPI1, NBC, RMA = "IMB-MPI1", "IMB-NBC", "IMB-RMA"
 FLOAT = 4  #: bytes; the least of a reduction

@@ -20,7 +20,7 @@ from reframe_checks.common.layouts import count_usable_threads, list_all_kernel_
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.requested import RequestedCheck
 from reframe_checks.common.user_options import read_choice
-from site_configs.schedulers.hardware_threads import ThreadBinding, find_thread_binding
+from site_configs.schedulers.base import ThreadBinding, find_thread_binding
 from site_configs.topology.layouts import RANKS_PER_CORE, Layout
 
 #: allowed for a run, not expected

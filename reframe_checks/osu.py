@@ -16,7 +16,7 @@ from typing import Any
 import reframe as rfm
 from reframe.core.builtins import fixture, variable
 
-from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.base.formats import MEGABYTES, SECONDS
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import LOOP, QUANTILE, WHOLE_START, WINDOW_WARMUPS, Benchmark

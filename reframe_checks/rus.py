@@ -13,7 +13,7 @@ from postprocess.model.routines.mpicost import BARRIER, FAMILIES, SENDS, SYNC
 from postprocess.model.routines.rus import LATENCY, MESSAGES, ROUTINES, RUS, TRIALS, convert_buffers
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.user_options import read_choice
-from site_configs.topology.limits import is_within_limits
+from site_configs.topology.machine import is_within_limits
 
 SIMULATED_LOOP = 0.001  #: seconds of a trial
 

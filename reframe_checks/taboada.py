@@ -12,7 +12,7 @@ from postprocess.model.routines.mpicost import BARRIER, WARM
 from postprocess.model.routines.taboada import HELD_OUT, MEASURED, TABOADA, TOTALS, TRIALS, convert_totals
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.user_options import read_choice
-from site_configs.topology.limits import is_within_limits
+from site_configs.topology.machine import is_within_limits
 
 
 @rfm.simple_test

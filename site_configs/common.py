@@ -20,19 +20,12 @@ from reframe.core.launchers import JobLauncher
 
 from postprocess.base.sanitize import quote_word
 from site_configs.annotations import find_fault
-from site_configs.mpi.allocation import UNSET, is_own_launcher
 from site_configs.mpi.family import OVERSUBSCRIBED
-from site_configs.mpi.standard_abi import build_launch_variables
+from site_configs.mpi.layers import build_launch_variables
+from site_configs.mpi.probe import UNSET, is_own_launcher
 from site_configs.programs import installed
 from site_configs.schedulers.registry import find_scheduler
-from site_configs.schema.fields import (
-    Environment,
-    Partition,
-    Site,
-    find_environment_faults,
-    find_partition_faults,
-    find_pattern_faults,
-)
+from site_configs.schema import fields
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
 from site_configs.schema.partition_facts import UNLIMITED
 from site_configs.schema.reframe_request import current_request
@@ -111,11 +104,11 @@ def is_oversubscribing() -> bool:
     return current_request().oversubscribe
 
 
-@takes(Environment)
-def environment(declared: Environment) -> dict[str, Any]:
+@takes(fields.Environment)
+def environment(declared: fields.Environment) -> dict[str, Any]:
     """Declare one MPI implementation; the arguments are the fields of :class:`Environment`."""
     name, family, mpicc, launcher = declared.name, declared.family, declared.mpicc, declared.launcher
-    refuse(f"environment {name!r}", find_environment_faults(declared, is_only_looking()))
+    refuse(f"environment {name!r}", fields.find_environment_faults(declared, is_only_looking()))
     variables = dict(declared.env_vars or {})
     if is_oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
@@ -156,12 +149,12 @@ def prefix_of(mpicc: str) -> str:
     return str(path.parent.parent) if path.is_absolute() and path.parent.name == "bin" else ""
 
 
-@takes(Partition)
-def partition(declared: Partition) -> dict[str, Any]:
+@takes(fields.Partition)
+def partition(declared: fields.Partition) -> dict[str, Any]:
     """Declare one kind of nodes; the arguments are the fields of :class:`Partition`."""
     topology = declared.topology
     layouts = layouts_of(topology) if declared.layouts is None else declared.layouts
-    refuse(f"partition {declared.name!r}", find_partition_faults(declared, layouts))
+    refuse(f"partition {declared.name!r}", fields.find_partition_faults(declared, layouts))
     extras = {
         "layouts": [list(layout) for layout in layouts],
         "boundaries": list_boundary_counts(topology),
@@ -191,7 +184,7 @@ def partition(declared: Partition) -> dict[str, Any]:
     }
 
 
-def list_resources(declared: Partition) -> list[dict[str, Any]]:
+def list_resources(declared: fields.Partition) -> list[dict[str, Any]]:
     """List what jobs can ask for: what the site says, and GPUs."""
     own = list(declared.more.get("resources", ()))
     if not declared.gpus or RESOURCE in {each["name"] for each in own}:
@@ -210,10 +203,10 @@ def processor(topology: Topology) -> dict[str, int]:
     }
 
 
-@takes(Site)
-def site(declared: Site) -> dict[str, Any]:
+@takes(fields.Site)
+def site(declared: fields.Site) -> dict[str, Any]:
     """Build the whole ReFrame configuration of one system; the arguments are the fields of :class:`Site`."""
-    refuse(f"site {declared.name!r}", find_pattern_faults(declared.hostnames))
+    refuse(f"site {declared.name!r}", fields.find_pattern_faults(declared.hostnames))
     accept = declared.accept or {}
     told = {entry["name"]: entry.get("extras", {}) for entry in declared.environments}
     launchers = {name: extras.get("launcher", "") for name, extras in told.items()}

@@ -23,18 +23,8 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.os_errors import find_file, lock_file
 from site_configs.programs.program import PRODUCTS, Program
-from spack_envs.errors import SpackEnvironmentError, extract_spack_error
-from spack_envs.fetch import ANSWER_SECONDS, FetchError, run_git
-from spack_envs.installation import (
-    DIGEST,
-    Installation,
-    compute_key,
-    is_present,
-    read_stamp,
-    write_failure,
-    write_stamp,
-)
-from spack_envs.layout import SpackCommands, SpackLayout, read_locked_hash, spack_environment_variables
+from spack_envs import installation, layout
+from spack_envs.provide import ANSWER_SECONDS, FetchError, run_git
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
 
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  #: ten times as fast, where it was built in
@@ -55,7 +45,7 @@ class Builder:
     directory: Path
     say: Say
 
-    def install(self, program: str) -> Installation:
+    def install(self, program: str) -> installation.Installation:
         """Build a program if it is not built, or its sources or anything it was built by has changed.
 
         :raises SpackEnvironmentError: if it cannot be built; in one line. What others need is not touched.
@@ -66,40 +56,40 @@ class Builder:
         with hold_build_lock(self.directory):
             return self.unchanged(product) or self.build(product)
 
-    def unchanged(self, product: Program) -> Installation | None:
+    def unchanged(self, product: Program) -> installation.Installation | None:
         """Return what was installed, if that is what would be installed now."""
         for place in (self.directory, self.own_place(product)):
-            found = read_stamp(place, product.name)
-            if not found or found.key != compute_key(self.directory, place):
+            found = installation.read_stamp(place, product.name)
+            if not found or found.key != installation.compute_key(self.directory, place):
                 continue
-            if is_present(found) and self.is_current(found):
+            if installation.is_present(found) and self.is_current(found):
                 return found
         return None
 
-    def is_current(self, found: Installation) -> bool:
+    def is_current(self, found: installation.Installation) -> bool:
         """Return whether an installation was built from the sources as they are now."""
         if found.program != "mpicost":
             return True
         try:
-            digest = files.read_text(Path(found.prefix) / DIGEST)
+            digest = files.read_text(Path(found.prefix) / installation.DIGEST)
             settings = yaml.load(files.read_text(self.directory / "machine.yaml"), Loader)
         except OSError:
             return False
         return digest == source_digest(Path(settings["develop"]["mpicost"]["path"]))
 
-    def build(self, product: Program) -> Installation:
+    def build(self, product: Program) -> installation.Installation:
         """Solve where there is no solution, build, and keep a stamp."""
         place = self.solved(product)
-        commands = SpackCommands(place)
+        commands = layout.SpackCommands(place)
         self.call(commands.install_of(product.package), explain_no_answer(product))
         prefix = self.call(commands.location_of(product.package)).split()[-1]
-        spec = f"{product.package}/{read_locked_hash(place, product.package)}"
-        key = compute_key(self.directory, place)
-        done = Installation(product.name, prefix, spec, str(place), key)
-        if not is_present(done):
-            fix = f"remove {SpackLayout(self.work).installed} and build again"
-            raise SpackEnvironmentError(f"{prefix}: Spack has it, but it is not whole: {fix}")
-        write_stamp(done)
+        spec = f"{product.package}/{layout.read_locked_hash(place, product.package)}"
+        key = installation.compute_key(self.directory, place)
+        done = installation.Installation(product.name, prefix, spec, str(place), key)
+        if not installation.is_present(done):
+            fix = f"remove {layout.SpackLayout(self.work).installed} and build again"
+            raise layout.SpackEnvironmentError(f"{prefix}: Spack has it, but it is not whole: {fix}")
+        installation.write_stamp(done)
         return done
 
     def solved(self, product: Program) -> Path:
@@ -110,13 +100,13 @@ class Builder:
         if (self.directory / "spack.lock").is_file():
             return self.directory
         try:
-            self.call(SpackCommands(self.directory).concretize)
+            self.call(layout.SpackCommands(self.directory).concretize)
             return self.directory
-        except SpackEnvironmentError as error:
+        except layout.SpackEnvironmentError as error:
             self.say(f"{self.directory.name}: {error}; {product.name} is solved by itself")
         place = self.own_place(product)
         write_single_program(self.directory, place, product)
-        self.call(SpackCommands(place).concretize)
+        self.call(layout.SpackCommands(place).concretize)
         return place
 
     def own_place(self, product: Program) -> Path:
@@ -129,7 +119,7 @@ class Builder:
         :param silent: why git gets no answer from upstream, if so: Spack's git would wait for minutes
         :raises SpackEnvironmentError: if it fails.
         """
-        variables = spack_environment_variables(self.work, self.spack)
+        variables = layout.spack_environment_variables(self.work, self.spack)
         if silent:
             variables["GIT_ALLOW_PROTOCOL"] = "file"
         said = [f"fatal: {silent}\n"] if silent else []
@@ -146,7 +136,7 @@ class Builder:
                 said.append(line)
                 self.say(line.rstrip())
         if process.returncode != 0:
-            raise extract_spack_error("".join(said))
+            raise layout.extract_spack_error("".join(said))
         return "".join(said)
 
 
@@ -168,9 +158,9 @@ def hold_build_lock(directory: Path) -> Iterator[None]:
             lock_file(lock, directory / ".plumbline.lock", fcntl.LOCK_EX)
             yield
     except OSError as error:
-        raise SpackEnvironmentError(f"{find_file(error) or directory}: {error.strerror}") from None
+        raise layout.SpackEnvironmentError(f"{find_file(error) or directory}: {error.strerror}") from None
     except UsageError as error:
-        raise SpackEnvironmentError(str(error)) from None
+        raise layout.SpackEnvironmentError(str(error)) from None
 
 
 def write_single_program(directory: Path, place: Path, product: Program) -> None:
@@ -193,9 +183,9 @@ def main(words: list[str]) -> int:
     try:
         done = builder.install(program)
         files.write_text(Path(result), json.dumps(asdict(done)))
-    except SpackEnvironmentError as error:
+    except layout.SpackEnvironmentError as error:
         with suppress(OSError):  # the failure stands without its kind
-            write_failure(Path(result).parent, error)
+            installation.write_failure(Path(result).parent, error)
         print(f"{program}: {error}", file=sys.stderr)
         return 1
     return 0

@@ -1,17 +1,211 @@
-"""Spack below a work directory: its folders, and how it is called on an environment there, as data."""
+"""Spack below a work directory: its folders, calls and errors, and the recipes that an environment may use.
+
+Only the packages of KNOWN can end up in an environment, and only those of BUILT are ever compiled: a
+missing CMake is an error, not an hour of compiling one. It also is what makes the first use quick: Spack
+indexes some 140 recipes instead of 8500, and solves a problem a tenth as large, with the same answer.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.documents import strict_json
-from spack_envs.errors import SpackEnvironmentError
-from spack_envs.recipes import Recipes
+from postprocess.base import files, strict_json
+from site_configs.mpi.family import PACKAGES
+from site_configs.programs.program import PRODUCTS
+
+ERROR = re.compile(r"^==> Error: (.*)")
+TELLING = ("error: ", "*** ")  #: in what compilers, configure and make say
+FOLD = re.compile(r"\n {11}")  #: where Spack folds a long line of its extract of a log
+NUMBER = re.compile(r"^\s*(?:>>)?\s*\d+\s+")  #: of a line in Spack's extract of a log
+ADDRESS = re.compile(r"\b(?:https?|ftp|file|ssh|git)://[^\s'\"]+[^\s'\":,.]")
+UNFETCHED = "All fetchers failed"  #: Spack's words where no address has a source
+UNSOLVED = "failed to concretize"  #: Spack's words where what is asked for has no solution
+CAUSES = (re.compile(r"errored with: (.+)"), re.compile(r"^fatal: (?:unable to access '[^']*': )?(.+)"))
+NUMBERED = re.compile(r"^\s+\d+\. (.+)")
+LOG = re.compile(r"^\s+(/\S+/spack-build-out\.txt)\s*$")
+FIX = "./plumbline setup --mirror DIR takes it from a mirror"
+
+
+class SpackEnvironmentError(Exception):
+    """An environment cannot be made on this machine. The text is one line: what, and the fix."""
+
+
+class SourceError(SpackEnvironmentError):
+    """The source of a program cannot be fetched: on this machine there is nothing to build it from."""
+
+
+def extract_spack_error(output: str) -> SpackEnvironmentError:
+    """Extract the reason of a failure in one line, with the fix where it is known; never empty.
+
+    :param output: all that Spack wrote.
+    :returns: a ``SourceError`` if a source cannot be fetched.
+    """
+    lines = FOLD.sub("", output).splitlines()
+    place = next((number for number, line in enumerate(lines) if ERROR.match(line)), None)
+    if place is None:
+        said = [line.strip() for line in lines if line.strip()]
+        return SpackEnvironmentError(said[-1] if said else "Spack ends without a word")
+    if UNFETCHED in lines[place]:
+        return SourceError(describe_fetch_failure(lines, place))
+    return SpackEnvironmentError(describe_build_failure(lines, place))
+
+
+def describe_build_failure(lines: list[str], place: int) -> str:
+    """Describe why something cannot be solved or built, and where all of it is told.
+
+    :param place: of the line with Spack's own reason
+    """
+    reason = ERROR.sub(r"\1", lines[place]).strip()
+    after = lines[place + 1 :]
+    if UNSOLVED in reason:
+        numbered = (match[1] for line in after if (match := NUMBERED.match(line)))
+        return f"cannot be solved: {next(numbered, reason)}"
+    found = [NUMBER.sub("", line) for line in after if any(word in line for word in TELLING)]
+    found += [line for line in after[:1] if line.startswith(" ")]
+    detail = f": {found[0].strip()}" if found else ""
+    log = next((f" (all of it: {match[1]})" for line in after if (match := LOG.match(line))), "")
+    return f"{reason.rstrip(':')}{detail}{log}"
+
+
+def describe_fetch_failure(lines: list[str], place: int) -> str:
+    """Describe why a source cannot be fetched: the last address that was tried, its answer, and the fix."""
+    after = "\n".join(lines[place + 1 :])
+    addresses = ADDRESS.findall(after)
+    causes = (cause for line in lines for each in CAUSES if (cause := each.search(line)))
+    said = next((cause[1].strip() for cause in causes), "no answer")
+    address = addresses[-1] if addresses else "its source"
+    return f"cannot be fetched from {address} ({said}): {FIX}"
+
+
+#: gnuconfig is a few scripts, for configure on other CPUs than x86.
+BUILT = (*(product.package for product in PRODUCTS.values()), *("compiler-wrapper", "gcc-runtime", "gnuconfig"))
+TOOLS = ("cmake", "ninja", "gmake")
+EXTERNAL = ("gcc", "glibc", "musl", *TOOLS, *(package for package, _ in PACKAGES.values()))
+NAME_IN_A_STRING = re.compile(r"""["'^%]([a-z0-9][a-z0-9-]*)""")
+VIRTUAL = re.compile(r"^    virtual = True", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Recipes:
+    """A closed set of recipes on disk. It never changes: other contents have another folder."""
+
+    root: Path
+    closed: tuple[str, ...]  #: packages that are named by the known ones, but must not be built
+
+    @property
+    def builtin(self) -> Path:
+        """Spack's repository ``builtin``, cut down."""
+        return self.root / "spack_repo" / "builtin"
+
+    @property
+    def plumbline(self) -> Path:
+        """A copy of our repository, so that Python leaves no cache in the sources."""
+        return self.root / "spack_repo" / "plumbline"
+
+    @property
+    def index(self) -> Path:
+        """Spack's index of these recipes. It goes by the names of repositories, so it cannot be shared."""
+        return self.root / "index"
+
+
+def build_closed_recipes(folder: Path, packages: Path, ours: Path) -> Recipes:
+    """Make the closed set of recipes below ``folder``, or find it there.
+
+    :param packages: checkout of Spack's package recipes
+    :param ours: our repository, ``spack_envs/spack_repo/plumbline``
+    :raises SpackEnvironmentError: if ``packages`` has not the recipes that are needed.
+    """
+    builtin = packages / "repos" / "spack_repo" / "builtin"
+    try:
+        named = packages_named(builtin)
+        root = folder / compute_fingerprint(builtin, named, ours)
+        if not root.is_dir():
+            write_closed_recipes(root, builtin, named, ours)
+    except OSError as error:
+        raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
+    closed = {package_name(path.name) for path in named if not is_virtual(path)}
+    return Recipes(root, tuple(sorted(closed - {*BUILT, *EXTERNAL})))
+
+
+def packages_named(builtin: Path) -> list[Path]:
+    """Return the folders of all packages that the recipe of a package, or its build system, names in a string.
+
+    These are more than it depends on, never fewer; Spack must know each to read the recipe.
+    """
+    folders = {entry.name for entry in os.scandir(builtin / "packages")}
+    known = [name.replace("-", "_") for name in (*BUILT, *EXTERNAL) if name != "mpicost"]
+    texts = [builtin / "packages" / name / "package.py" for name in known]
+    texts += sorted((builtin / "build_systems").glob("*.py"))
+    names = {name for path in texts for name in NAME_IN_A_STRING.findall(files.read_text(path))}
+    named = {name.replace("-", "_") for name in names} & folders
+    return [builtin / "packages" / name for name in sorted(named | set(known))]
+
+
+def package_name(folder: str) -> str:
+    """Return the package that has this folder in a repository."""
+    return folder.lstrip("_").replace("_", "-")
+
+
+def is_virtual(package: Path) -> bool:
+    """Return whether a package is an interface, such as ``mpi``, that others provide."""
+    return bool(VIRTUAL.search(files.read_text(package / "package.py")))
+
+
+def compute_fingerprint(builtin: Path, named: Iterable[Path], ours: Path) -> str:
+    """Compute sixteen hexadecimal digits that change with any recipe's text or place."""
+    digest = hashlib.sha256(str(builtin).encode() + build_attribute(ours, "*").encode())
+    for path in sorted([*(package / "package.py" for package in named), ours / "repo.yaml"]):
+        digest.update(str(path).encode() + b"\0" + files.read_regular(path))
+    return digest.hexdigest()[:16]
+
+
+def build_attribute(ours: Path, folder: str) -> str:
+    """Build a line for the end of a recipe's class that changes with all code of ours that it may import.
+
+    Spack's hash of a package sees no more than its own ``package.py``: without this line, programs would not be
+    built again when their flags are changed elsewhere.
+
+    :param folder: of the package
+    """
+    digest = hashlib.sha256()
+    for path in sorted([*ours.glob("*.py"), *ours.glob(f"packages/{folder}/*.py")]):
+        digest.update(str(path.relative_to(ours)).encode() + b"\0" + files.read_regular(path) + b"\0")
+    return f"\n    recipes_of_plumbline = {digest.hexdigest()!r}\n"
+
+
+def write_closed_recipes(root: Path, builtin: Path, named: Iterable[Path], ours: Path) -> None:
+    """Make the world beside its place and move it there, whole."""
+    root.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=root.parent))
+    try:
+        repository = temporary / "spack_repo" / "builtin"
+        (repository / "packages").mkdir(parents=True)
+        for path in (builtin / "repo.yaml", builtin / "build_systems"):
+            (repository / path.name).symlink_to(path)
+        for path in named:
+            (repository / "packages" / path.name).symlink_to(path)
+        own = temporary / "spack_repo" / ours.name
+        shutil.copytree(ours, own, ignore=shutil.ignore_patterns("__*"))
+        for recipe in own.glob("packages/*/package.py"):
+            with recipe.open("a", encoding="utf-8") as file:
+                file.write(build_attribute(ours, recipe.parent.name))
+        temporary.chmod(0o755)
+        temporary.rename(root)
+    except OSError:
+        if not root.is_dir():
+            raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
 
 PACKAGE = "mpicost"
 

@@ -1,4 +1,8 @@
-"""Writes, below the work directory, the Spack environment of one MPI on this machine.
+"""The Spack environment of one MPI on this machine: its prefix, the compiler and tools, and the file.
+
+Spack builds with ``PREFIX/bin/mpicc`` and looks for ``PREFIX/include/mpi.h``. Debian's MPIs share the prefix
+/usr, where ``mpicc`` is whichever of them is the default: without a facade the wrong one is taken, silently.
+Intel's recipe wants the layout of oneAPI, ``PREFIX/mpi/VERSION/bin``, which the wheels do not have.
 
 It is a copy of ``spack_envs/<family>/spack.yaml`` with a ``machine.yaml`` beside it. Nothing is written to the
 sources. What has not changed is not touched; if something has, the old solution (``spack.lock``) goes, because
@@ -11,23 +15,205 @@ import hashlib
 import os
 import platform
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
 from postprocess.base import files
 from site_configs.mpi.family import PACKAGES
-from spack_envs import facades
-from spack_envs.errors import SpackEnvironmentError
-from spack_envs.facades import FacadeMpi
-from spack_envs.layout import SpackLayout
-from spack_envs.mirrored import MirroredSources, write_repository
-from spack_envs.provide import Spack
-from spack_envs.recipes import BUILT, TOOLS, Recipes, build_closed_recipes
-from spack_envs.toolchain import ExternalPackage, find_toolchain
+from spack_envs.layout import BUILT, TOOLS, Recipes, SpackEnvironmentError, SpackLayout, build_closed_recipes
+from spack_envs.provide import MirroredSources, Spack, write_repository
+
+WRAPPERS = ("mpicc", "mpicxx", "mpic++", "mpif77", "mpif90", "mpifort", "mpiexec", "mpirun")
+SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"))
+INTEL_FOLDERS = ("bin", "lib", "include", "etc", "env", "opt", "share")
+
+
+class FacadeMpi(Protocol):
+    """What must be known of an MPI. Paths are absolute."""
+
+    @property
+    def name(self) -> str:
+        """Its environment, such as ``mpich-5.0.2``."""
+
+    @property
+    def family(self) -> str:
+        """``mpich``, ``openmpi`` or ``intel-mpi``."""
+
+    @property
+    def version(self) -> str:
+        """Its release."""
+
+    @property
+    def prefix(self) -> str:
+        """Where it is installed."""
+
+    @property
+    def mpicc(self) -> str:
+        """Its compiler wrapper."""
+
+    @property
+    def mpiexec(self) -> str:
+        """Its launcher."""
+
+    @property
+    def modules(self) -> Sequence[str]:
+        """Without which it is not whole."""
+
+
+def prefix_for_spack(mpi: FacadeMpi, facades: Path) -> Path:
+    """Return the prefix to give to Spack. If it is a substitute prefix, make it below ``facades``.
+
+    An MPI at another place has another facade: Spack tells installations apart by the prefix of their MPI.
+    Raises OSError if it cannot be made.
+    """
+    if mpi.family != "intel-mpi" and is_own_prefix(Path(mpi.prefix), Path(mpi.mpicc)):
+        return Path(mpi.prefix)
+    place = "\0".join((mpi.prefix, mpi.mpicc, mpi.mpiexec))
+    facade = facades / f"{mpi.name}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
+    if mpi.family == "intel-mpi":
+        make_intel_facade(Path(mpi.prefix), mpi.version, facade)
+    else:
+        make_bin_facade(Path(mpi.mpicc), Path(mpi.mpiexec), facade)
+    return facade
+
+
+def is_own_prefix(prefix: Path, mpicc: Path) -> bool:
+    """Return whether ``prefix`` belongs to this MPI alone and has wrapper and header where Spack looks."""
+    whole = mpicc == prefix / "bin" / "mpicc" and (prefix / "include" / "mpi.h").exists()
+    return whole and prefix not in SHARED_PREFIXES
+
+
+def make_intel_facade(prefix: Path, version: str, facade: Path) -> None:
+    """Make ``facade/mpi/VERSION/...`` with links to the folders of ``prefix``."""
+    component = facade / "mpi" / format_component_version(version)
+    for name in INTEL_FOLDERS:
+        if (prefix / name).is_dir():
+            files.make_symlink(component / name, prefix / name)
+
+
+def format_component_version(version: str) -> str:
+    """Format the folder that oneAPI has for a version: two numbers from 2021.11 on, before that all."""
+    year, _, rest = version.partition(".")
+    release = re.match(r"\d+", rest)
+    numbers = (int(year) if year.isdecimal() else 0, int(release.group()) if release else 0)
+    return ".".join(version.split(".")[:2]) if numbers >= (2021, 11) else version
+
+
+def make_bin_facade(mpicc: Path, mpiexec: Path, facade: Path) -> None:
+    """Make ``facade/bin/TOOL`` for the tools beside ``mpicc`` with the same ending, and ``include``.
+
+    They are scripts, not links, because several MPIs find their files by the name they are called.
+    """
+    ending = mpicc.name.removeprefix("mpicc")
+    targets = {tool: mpicc.with_name(tool + ending) for tool in WRAPPERS}
+    targets = {tool: path for tool, path in targets.items() if path.exists()}
+    targets |= {"mpicc": mpicc, "mpiexec": mpiexec}
+    if include := find_header_folder(mpicc):
+        files.make_symlink(facade / "include", include)
+    for tool, path in targets.items():
+        script = f'#!/bin/sh\nexec {shlex.quote(str(path))} "$@"\n'
+        files.write_text(facade / "bin" / tool, script, mode=0o755)
+
+
+def find_header_folder(mpicc: Path) -> Path | None:
+    """Find the folder with ``mpi.h`` among those that a wrapper compiles with."""
+    try:
+        done = subprocess.run([mpicc, "-show"], capture_output=True, text=True, timeout=60, check=True)
+        words = shlex.split(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    folders = [Path(word[2:]) for word in words if word.startswith("-I")]
+    return next((folder for folder in folders if (folder / "mpi.h").exists()), None)
+
+
+NUMBER = re.compile(r"\d+(?:\.\d+)+")
+
+
+@dataclass(frozen=True)
+class ExternalPackage:
+    """A package that Spack takes as it is. ``compilers`` maps languages to executables."""
+
+    package: str
+    spec: str
+    prefix: str
+    compilers: dict[str, str] = field(default_factory=dict)
+    modules: tuple[str, ...] = ()  #: that Spack loads where it builds with it
+
+
+def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPackage, ...]:
+    """Find GCC, CMake, Ninja and, if it is there, GNU Make, which mpicost does without.
+
+    :param folders: where to look; by default beside this Python (the wheels), then PATH.
+    :raises SpackEnvironmentError: naming the one that is missing.
+    """
+    if folders is None:
+        folders = [Path(sys.executable).parent, *list_search_path()]
+    tools = (find_tool("cmake", folders), find_tool("ninja", folders))
+    return (find_gcc(folders), *tools, *find_make(folders))
+
+
+def list_search_path() -> list[Path]:
+    """List the folders of PATH."""
+    return [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
+
+
+def find_gcc(folders: Sequence[Path]) -> ExternalPackage:
+    """Find the first GCC that answers, with C++ and Fortran where they stand beside it."""
+    for folder in list_tool_candidates("gcc", folders):
+        version = read_tool_version([str(folder / "gcc"), "-dumpfullversion", "-dumpversion"])
+        if version:
+            names = {"c": "gcc", "cxx": "g++", "fortran": "gfortran"}
+            found = {
+                language: str(folder / name) for language, name in names.items() if is_executable(folder / name)
+            }
+            languages = ",".join({"cxx": "c++"}.get(language, language) for language in found)
+            spec = f"gcc@{version} languages='{languages}'"
+            return ExternalPackage("gcc", spec, str(folder.parent), found)
+    raise SpackEnvironmentError("no gcc on PATH: Spack's environments are compiled with GCC")
+
+
+def find_tool(name: str, folders: Sequence[Path]) -> ExternalPackage:
+    """Find the first ``name`` that answers with its version."""
+    for folder in list_tool_candidates(name, folders):
+        if version := read_tool_version([str(folder / name), "--version"]):
+            return ExternalPackage(name, f"{name}@{version}", str(folder.parent))
+    raise SpackEnvironmentError(f"no {name} beside {sys.executable} nor on PATH: pip install {name}")
+
+
+def find_make(folders: Sequence[Path]) -> Iterator[ExternalPackage]:
+    """Find the first ``make`` that is GNU Make, if there is one. Spack calls it by this name."""
+    for folder in list_tool_candidates("make", folders):
+        if version := read_tool_version([str(folder / "make"), "--version"], "GNU Make"):
+            yield ExternalPackage("gmake", f"gmake@{version}", str(folder.parent))
+            return
+
+
+def list_tool_candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
+    """List folders that hold ``name`` where a Spack prefix has it, which is in ``bin``."""
+    return (folder for folder in folders if folder.name == "bin" and is_executable(folder / name))
+
+
+def is_executable(path: Path) -> bool:
+    """Return whether ``path`` is a file that may be run."""
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def read_tool_version(command: list[str], words: str = "") -> str | None:
+    """Read the version number after ``words`` in what a command prints, or None if it fails or prints none."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = NUMBER.search(done.stdout.partition(words)[2] if words else done.stdout)
+    return match.group() if done.returncode == 0 and match else None
+
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 VERSION = re.compile(r"[0-9][A-Za-z0-9_.-]*")
@@ -86,7 +272,7 @@ def assemble_environment(
     recipes = build_closed_recipes(layout.recipes, spack.packages, ours / "spack_repo" / "plumbline")
     substitutes = sources.substitutes if sources else ()
     replaced = write_repository(layout.mirrored, recipes.plumbline, substitutes)
-    prefix = facades.prefix_for_spack(mpi, layout.facades)
+    prefix = prefix_for_spack(mpi, layout.facades)
     directory = layout.environment(mpi.name)
     common = {layout.environments / "common" / path.name: path for path in ours.glob("common/*.yaml")}
     copies = {directory / "spack.yaml": ours / mpi.family / "spack.yaml"} | common

@@ -1,4 +1,6 @@
-"""Finds a Spack with its package recipes, or fetches the pinned release.
+"""A Spack with its package recipes: found, fetched as the pinned release, or taken from a mirror.
+
+A fetch that failed is remembered for a day: without a network no session waits for one again.
 
 Looked at in this order: $SPACK_ROOT, ``spack`` on PATH, the copy in the user's cache, upstream. The recipes
 are always those of the pinned release, because later ones cannot be used without a network. If the user
@@ -7,17 +9,253 @@ has named a mirror, both are the mirror's, and nothing else is looked at.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spack_envs.fetch import FetchError, RefusedFetches, fetch_release
-from spack_envs.layout import SpackLayout
+from postprocess.base import files
+from postprocess.base.files import read_text, write_text
+from postprocess.base.processes import run_captured
+from spack_envs.layout import SpackEnvironmentError, SpackLayout, build_attribute
+
+ANSWER_SECONDS = 10.0  #: an upstream that has not answered by then is not reachable
+FETCH_SECONDS = 1800.0
+LEFTOVER_SECONDS = 86400.0
+
+#: Never ask for a password, and give up a transfer that has stalled for 20 s.
+QUIET = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "true",
+    "GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=5",
+    "GIT_HTTP_LOW_SPEED_LIMIT": "1000",
+    "GIT_HTTP_LOW_SPEED_TIME": "20",
+}
+REMEMBERED = 86400.0  #: seconds
+
+
+class FetchError(Exception):
+    """A release cannot be had. The text is one line."""
+
+
+def fetch_release(address: str, tag: str, target: Path, timeout: float = ANSWER_SECONDS) -> None:
+    """Put the files of ``tag`` into ``target``, unless another process has done so meanwhile.
+
+    :param patience: seconds that upstream has to give its first answer
+    :raises FetchError: if git is missing, upstream silent or without the tag, or the disk full.
+    """
+    refs = [f"refs/tags/{tag}", f"refs/heads/{tag}"]
+    if not run_git(["ls-remote", "--", address, *refs], address, timeout).strip():
+        raise FetchError(f"{address}: has no release {tag}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(target.parent)
+        temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=target.parent))
+    except OSError as error:
+        raise FetchError(f"{error.filename}: {error.strerror}") from None
+    try:
+        options = ["--quiet", "--depth=1", f"--branch={tag}"]
+        run_git(["clone", *options, "--", address, str(temporary)], address, FETCH_SECONDS)
+        temporary.chmod(0o755)
+        move_into_place(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def run_git(arguments: list[str], address: str, seconds: float) -> str:
+    """Run a git command, and return its standard output.
+
+    :raises FetchError: if git is missing, fails or takes longer than ``seconds``. Its helpers are stopped too.
+    """
+    if shutil.which("git") is None:
+        raise FetchError(f"{address}: git is not on PATH")
+    command = ["git", "-c", "advice.detachedHead=false", *arguments]
+    try:
+        done = run_captured(command, {**QUIET, **os.environ}, seconds)
+    except subprocess.TimeoutExpired:
+        raise FetchError(f"{address}: no answer in {seconds:g} s") from None
+    if done.returncode != 0:
+        raise FetchError(f"{address}: {extract_git_error(done.stderr)}")
+    return done.stdout
+
+
+def extract_git_error(errors: str) -> str:
+    """Extract what git says is wrong, without the address, which it repeats."""
+    lines = [line for line in errors.splitlines() if line.startswith(("fatal:", "error:"))]
+    text = lines[0].partition(": ")[2] if lines else "git failed"
+    return re.sub(r"^unable to access '[^']*': ", "", text)
+
+
+def move_into_place(temporary: Path, target: Path) -> None:
+    """Give the copy its name; another process that was quicker has made an equal one."""
+    try:
+        temporary.rename(target)
+    except OSError as error:
+        if not target.is_dir():
+            raise FetchError(f"{target}: {error.strerror}") from None
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed more than a day ago have left."""
+    for path in folder.glob(".incoming-*"):
+        if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class RefusedFetches:
+    """What could not be fetched, in a file: when, and why. A file that cannot be read or written is as none."""
+
+    path: Path
+    again: bool = False  #: whether what failed is tried all the same
+
+    def fetch(self, what: str, attempt: Callable[[], None]) -> None:
+        """Fetch something, unless that failed within a day.
+
+        :raises FetchError: with the reason, of then or now
+        """
+        known = {} if self.again else self._read()
+        when, reason = known.get(what, (0.0, ""))
+        if 0.0 <= time.time() - when < REMEMBERED:
+            raise FetchError(reason)
+        try:
+            attempt()
+        except FetchError as error:
+            known = self._read() | {what: (time.time(), str(error))}
+            with suppress(OSError):
+                write_text(self.path, json.dumps(known, indent=1))
+            raise
+
+    def _read(self) -> dict[str, tuple[float, str]]:
+        """Read what is remembered; nothing from a file of another form."""
+        try:
+            told = json.loads(read_text(self.path))
+            return {str(key): (float(when), str(why)) for key, (when, why) in told.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+
+
+RECIPE = '''"""Written by Plumbline: this source is not the official one, and so has another checksum."""
+
+from spack.package import version
+from spack_repo.{namespace}.packages.{folder}.package import {name} as Official
+
+
+class {name}(Official):
+    """The same recipe with the source of the mirror."""
+
+    replaced_source = {origin!r}
+    version({version!r}, sha256={sha256!r})
+{inherited}'''
+
+
+@dataclass(frozen=True)
+class Substitute:
+    """A source that a mirror has in the place of the official one."""
+
+    package: str
+    version: str
+    origin: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class MirroredSources:
+    """The sources of a mirror, in Spack's layout of a source mirror."""
+
+    folder: Path
+    substitutes: tuple[Substitute, ...] = ()
+
+    @property
+    def entry(self) -> dict[str, object]:
+        """The entry of the mirror in Spack's section ``mirrors``."""
+        return {"url": f"file://{self.folder}", "source": True, "binary": False}
+
+
+def unpack_release(archive: Path, sha256: str, root: Path) -> Path:
+    """Unpack a release's archive below ``root`` once, and return its folder.
+
+    :raises SpackEnvironmentError: if the archive is not the one with this checksum or cannot be unpacked.
+    """
+    target = root / f"{archive.name.removesuffix('.tar.gz')}-{sha256[:16]}"
+    if target.is_dir():
+        return target
+    try:
+        data = files.read_regular(archive)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise SpackEnvironmentError(f"{archive}: is damaged; ./plumbline mirror create mends it")
+        root.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=root))
+        try:
+            extract_archive(data, archive, temporary)
+            temporary.chmod(0o755)
+            temporary.rename(target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OSError as error:
+        if not target.is_dir():  # another process was quicker
+            raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
+    return target
+
+
+def extract_archive(data: bytes, archive: Path, folder: Path) -> None:
+    """Unpack what was verified, and not what the file may have become meanwhile."""
+    command = ["tar", "-xzf", "-", "--strip-components=1", "--no-same-owner", "-C", str(folder)]
+    done = subprocess.run(command, input=data, capture_output=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["tar failed"]
+        raise SpackEnvironmentError(f"{archive}: cannot be unpacked: {said[0]}")
+
+
+def write_repository(root: Path, ours: Path, substitutes: Sequence[Substitute]) -> dict[str, str]:
+    """Write a package repository with the checksums of substitutes; return its name and path, or nothing.
+
+    Spack's own test of a checksum stays on, against another checksum. The hash of a spec goes with
+    it, so that what was built from another source is never taken for the official one.
+
+    :param ours: our repository; the recipes inherit from its own or, where it has none, from Spack's
+    """
+    if not substitutes:
+        return {}
+    texts = {substitute.package: write_recipe(substitute, ours) for substitute in substitutes}
+    digest = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:8]
+    name = f"mirror_{digest}"  # Spack's index goes by the names of repositories
+    repository = root / name / "spack_repo" / name
+    files.write_text(repository / "repo.yaml", f"repo:\n  namespace: {name}\n  api: v2.0\n")
+    for package, text in texts.items():
+        files.write_text(repository / "packages" / find_package_folder(package) / "package.py", text)
+    return {name: str(repository)}
+
+
+def write_recipe(substitute: Substitute, ours: Path) -> str:
+    """Write the recipe of a package whose source is replaced, derived from its usual recipe."""
+    folder = find_package_folder(substitute.package)
+    has_own = (ours / "packages" / folder / "package.py").exists()
+    return RECIPE.format(
+        namespace="plumbline" if has_own else "builtin",
+        folder=folder,
+        name="".join(word.capitalize() for word in substitute.package.split("-")),
+        origin=substitute.origin,
+        version=substitute.version,
+        sha256=substitute.sha256,
+        inherited=build_attribute(ours, folder),
+    )
+
+
+def find_package_folder(package: str) -> str:
+    """Find the folder of a package in a repository."""
+    return package.replace("-", "_")
+
 
 OLDEST = (1, 0)
 REFUSED = "spack-refused.json"  #: of the work directory

@@ -2,9 +2,57 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable, Sequence
+
 
 class UsageError(Exception):
     """Wrong use or configuration. The text is one line: file, key or row, and the fix.
 
     The command line prints it and ends with exit status 2.
     """
+
+
+#: What an error says of an environment that variables are set for.
+NOT_CHOSEN = "is not among those of --environment"
+NEAR = 0.6  #: of two words that are alike, as difflib counts it
+
+
+def find_near_word(word: str, known: Iterable[str]) -> str:
+    """Find the known word that is nearest to one, whatever its case; empty if none is near."""
+    plain = {each.lower(): each for each in sorted(known)}
+    near = difflib.get_close_matches(word.lower(), list(plain), n=1, cutoff=NEAR)
+    return plain[near[0]] if near else ""
+
+
+def propose_word(word: str, known: Iterable[str]) -> str:
+    """Propose a known word in the form that errors have, ``did you mean X?``; empty if none is near."""
+    near = find_near_word(word, known)
+    return f"did you mean {near}?" if near else ""
+
+
+def propose_or_list(word: str, known: Iterable[str]) -> str:
+    """Propose a known word, or list the choice if none is near."""
+    choice = sorted(known)
+    return propose_word(word, choice) or f"choose from {', '.join(choice)}"
+
+
+def may_name_one(one: str, other: str) -> bool:
+    """Return whether two words may name one environment: they are the same, or one begins the other."""
+    return one == other or one.startswith(f"{other}-") or other.startswith(f"{one}-")
+
+
+def choose_environment(option: str, word: str, known: Sequence[str]) -> str:
+    """Choose the environment that a word means: its name, or how the name of one alone begins.
+
+    :raises UsageError: if it means none or several
+    """
+    meant = [name for name in known if name == word] or [name for name in known if name.startswith(f"{word}-")]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        raise UsageError(f"{option} {word}: may be each of {', '.join(meant)}; name one in full")
+    families = {name.rpartition("-")[0]: name for name in known}
+    near = find_near_word(word, known) or families.get(find_near_word(word, families), "")
+    fix = f"did you mean {near}?" if near else f"choose from {', '.join(known)}"
+    raise UsageError(f"{option} {word}: is no environment here; {fix}")

@@ -1,13 +1,49 @@
-"""How numbers are written where people read them: values of a unit, decimal sizes, durations."""
+"""How numbers are written where people read them: units, values, decimal sizes, durations and tables."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timezone
+from typing import Literal, TypeAlias
 
-from postprocess.base import units
+from postprocess.base import sanitize
+from postprocess.base.sanitize import sanitize_line
+
+Unit: TypeAlias = Literal["s", "MB/s"]
+SECONDS: Unit = "s"
+MEGABYTES: Unit = "MB/s"  #: 10**6 bytes per second, as OSU and IMB count
+UNITS: dict[str, str] = {SECONDS: "lower", MEGABYTES: "higher"}  #: unit -> the better direction
+
+
+def parse_unit(text: str) -> Unit:
+    """Return the unit that is spelled so.
+
+    :raises ValueError: if it is none of :data:`UNITS`.
+    """
+    for unit in (SECONDS, MEGABYTES):
+        if text == unit:
+            return unit
+    raise ValueError(f"unit {text!r} is none of {', '.join(UNITS)}")
+
+
+def find_better_direction(unit: str) -> str:
+    """Return ``lower`` or ``higher``: which values of a unit are better.
+
+    :raises ValueError: if the unit is none of :data:`UNITS`.
+    """
+    return UNITS[parse_unit(unit)]
+
+
+def compute_slowdown(value: float, reference: float, unit: str) -> float:
+    """Compute how many times as slow as its reference a value is: above 1 is worse, whatever the direction.
+
+    Both are positive and in ``unit``.
+    """
+    return value / reference if find_better_direction(unit) == "lower" else reference / value
+
 
 WHOLE = re.compile(r"[0-9]{1,30}")
 DECIMAL = re.compile(r"-?[0-9]{1,30}(\.[0-9]{0,30})?([eE][+-]?[0-9]{1,4})?")
@@ -30,7 +66,7 @@ def parse_decimal(text: str) -> float:
 DASH = "-"  #: in place of a missing number
 ALIKE = 1e-9  #: factor less one, below which two values are the same
 #: By the unit of a value: how often the unit that people read goes into it, and that unit's name.
-SHOWN: dict[str, tuple[float, str]] = {units.SECONDS: (1e6, "us"), units.MEGABYTES: (1.0, "MB/s")}
+SHOWN: dict[str, tuple[float, str]] = {SECONDS: (1e6, "us"), MEGABYTES: (1.0, "MB/s")}
 
 
 def number(value: float | None, unit: str) -> str:
@@ -68,7 +104,7 @@ def factor(times: float | None) -> str:
 
 def format_comparison(value: float, reference: float, unit: str) -> str:
     """Format how a value compares with its reference, whatever the unit: ``2.31 times as slow as``."""
-    return f"{format_slowdown(units.compute_slowdown(value, reference, unit))} as"
+    return f"{format_slowdown(compute_slowdown(value, reference, unit))} as"
 
 
 def format_slowdown(times: float) -> str:
@@ -103,7 +139,7 @@ def format_signed(fraction: float | None) -> str:
 
 def microseconds(seconds: float | None) -> str:
     """Write a time in seconds as microseconds, to about three digits: ``6.38``, ``1234``."""
-    return number(seconds, units.SECONDS)
+    return number(seconds, SECONDS)
 
 
 def format_significant(value: float, digits: int = 4) -> str:
@@ -206,3 +242,40 @@ def parse_day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text[:60]!r} is not a day such as 2027-03-31") from None
+
+
+MISSING = "missing"  #: planned or expected, and not measured
+NOT_PRINTED = "-"  #: the papers print no such figure
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Rows of text. The first cells of a row, one for each label, say what it is about."""
+
+    title: str
+    labels: tuple[str, ...]
+    columns: tuple[str, ...]  #: heads of the numbers
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    about: tuple[tuple[str, str], ...] = ()  #: what all rows are of, as the title says in words
+
+
+def render_text(table: TextTable) -> str:
+    """Format a table as lines of aligned text, however long: ``grep`` and a pager see whole rows."""
+    head = (*table.labels, *table.columns)
+    rows = [tuple(map(sanitize_line, row)) for row in (head, *table.rows)]
+    lines = [sanitize_line(table.title)]
+    lines += [f"  {line}" for line in align_rows(rows, len(table.labels), between="   ")]
+    lines += [f"  {sanitize_line(note)}" for note in table.notes]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def render_markdown_table(table: TextTable) -> str:
+    """Format a table in Markdown without its title, and its notes below."""
+    rule = ["---"] * len(table.labels) + ["---:"] * len(table.columns)
+    head, *rows = (
+        f"| {' | '.join(map(sanitize.escape_markdown, row))} |"
+        for row in ((*table.labels, *table.columns), *table.rows)
+    )
+    notes = [f"{sanitize.escape_markdown(note)}\n" for note in table.notes]
+    return "\n".join([head, f"|{'|'.join(rule)}|", *rows, "", *notes])

@@ -15,25 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.records import (
-    Amount,
-    Count,
-    Measured,
-    Text,
-    parse_record,
-    read_record,
-    require_fields,
-)
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import DATE_FORMAT, parse_utc, plural
-from postprocess.base.units import Unit
+from postprocess.base.formats import DATE_FORMAT, Unit, parse_utc, plural
+from postprocess.base.records import Amount, Count, Measured, Text, parse_record, read_record, require_fields
 from postprocess.calibration.losses import find_loss
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan
 from postprocess.runner.reframe_pass import find_program
-from postprocess.stats.placement import locate_case
+from postprocess.stats.launches import locate_case
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.manual_settings import collect_manual_settings
 from site_configs.schema.transports import PAIRS

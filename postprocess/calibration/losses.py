@@ -10,7 +10,7 @@ from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import Verdict
-from postprocess.stats.placement import MOVED, locate_case
+from postprocess.stats.launches import MOVED, locate_case
 
 NO_VALUE = "they ended well without a value"
 UNSEEN = "the value was printed as 0.00, below the printed resolution"

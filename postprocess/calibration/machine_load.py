@@ -13,9 +13,8 @@ from enum import Enum, auto
 from itertools import pairwise
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
-from postprocess.base.formats import first_of, parse_utc
+from postprocess.base.formats import compute_slowdown, first_of, parse_utc
 from postprocess.base.progress import Progress
-from postprocess.base.units import compute_slowdown
 from postprocess.calibration.samples import CaseSample
 from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
 from postprocess.stats.sessions import estimate_session_spread

@@ -15,16 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files, units
+from postprocess.base import files, formats
 from postprocess.base.formats import align_rows, plural, quantity
-from postprocess.calibration.machine_load import (
-    Mark,
-    MarkKind,
-    check_few_sessions,
-    check_one_day,
-    check_one_node_set,
-    find_disturbances,
-)
+from postprocess.calibration import machine_load
 from postprocess.calibration.samples import CaseSample, ExcludedLaunches, list_differing_keys
 from postprocess.calibration.update import build_provenance, build_references, is_absorbing
 from postprocess.model.case import Case, ReferencePlace
@@ -34,7 +27,7 @@ from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.stats.band import compute_band, compute_slow_distance, find_narrowest_band
 
 NEW, MOVED, SAME, UNMEASURED, VANISHES = "new", "moved", "same", "not measured", "vanishes"
-ABSORBS = Mark(MarkKind.ABSORBS, "absorbs a slowdown")
+ABSORBS = machine_load.Mark(machine_load.MarkKind.ABSORBS, "absorbs a slowdown")
 
 
 @dataclass(frozen=True)
@@ -45,14 +38,14 @@ class ReferenceChange:
     kind: str
     old: Reference | None
     new: Reference | None
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[machine_load.Mark, ...] = ()
 
     @property
     def slowdown(self) -> float | None:
         """How many times as slow the new center is as the old one; None where one is missing."""
         if self.old is None or self.new is None or self.old.unit != self.new.unit:
             return None
-        return units.compute_slowdown(self.new.center, self.old.center, self.new.unit)
+        return formats.compute_slowdown(self.new.center, self.old.center, self.new.unit)
 
     @property
     def bands(self) -> float | None:
@@ -159,7 +152,7 @@ def compare_references(
         marks = collect_marks(before, after, measured.get(case))
         if case.program in gone and before and after:
             told = "measured by another method than before"
-            marks = (Mark(MarkKind.OTHER_METHOD, told), *marks)
+            marks = (machine_load.Mark(machine_load.MarkKind.OTHER_METHOD, told), *marks)
         found.append(ReferenceChange(case, kind, before, after, tuple(marks)))
     return found
 
@@ -180,7 +173,7 @@ def classify_change(
 
 def collect_marks(
     before: Reference | None, after: Reference | None, sample: CaseSample | None
-) -> tuple[Mark, ...]:
+) -> tuple[machine_load.Mark, ...]:
     """Collect the marks that a person should know before taking a reference, the worst first."""
     if after is None or sample is None:
         return ()
@@ -190,36 +183,36 @@ def collect_marks(
     by_hand = sample.launches[-1].by_hand
     if options := format_options(by_hand):
         told = f"set by hand, which no night has: {options}"
-        marks.append(Mark(MarkKind.BY_HAND, told))
+        marks.append(machine_load.Mark(machine_load.MarkKind.BY_HAND, told))
     if shell := format_assignments(by_hand.get("shell", {})):
         told = f"measured with {shell} in the shell, which every night must have then"
-        marks.append(Mark(MarkKind.SHELL, told))
+        marks.append(machine_load.Mark(machine_load.MarkKind.SHELL, told))
     if after.exact:
         return tuple(marks)
-    marks += find_disturbances(sample)
+    marks += machine_load.find_disturbances(sample)
     marks += describe_noise(after)
-    marks += check_one_day(sample)
-    marks += check_few_sessions(after) if after.session_prior else []
-    marks += check_one_node_set(sample)
+    marks += machine_load.check_one_day(sample)
+    marks += machine_load.check_few_sessions(after) if after.session_prior else []
+    marks += machine_load.check_one_node_set(sample)
     if after.few_launches:
         told = f"provisional: {after.launches} of {ENOUGH_LAUNCHES} launches"
-        marks.append(Mark(MarkKind.PROVISIONAL, told))
+        marks.append(machine_load.Mark(machine_load.MarkKind.PROVISIONAL, told))
     return tuple(marks)
 
 
 TARGET = 0.10  #: slowdown that every case ought to see
 
 
-def describe_noise(reference: Reference) -> list[Mark]:
+def describe_noise(reference: Reference) -> list[machine_load.Mark]:
     """Describe noise that is unknown, or hides a slowdown of more than 10%; empty if neither is so."""
     if reference.launches < 2:
-        return [Mark(MarkKind.ONE_LAUNCH, "one launch: its noise is unknown")]
+        return [machine_load.Mark(machine_load.MarkKind.ONE_LAUNCH, "one launch: its noise is unknown")]
     width = compute_band_width(reference)
     least = find_narrowest_band(reference.case)
     if width <= TARGET:
         return []
     floor = f"the noise is {width / least:.0f} times the floor of {100 * least:g}%"
-    return [Mark(MarkKind.BLIND, f"not sensitive below {width:+.0%}: {floor}")]
+    return [machine_load.Mark(machine_load.MarkKind.BLIND, f"not sensitive below {width:+.0%}: {floor}")]
 
 
 def format_options(options: Mapping[str, Any]) -> str:
@@ -314,7 +307,7 @@ def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:
             "allows. Taken, it would be the new normal; find its cause first"
         )
     everything = [mark for change in changes for mark in change.marks]
-    for kind in (kind for kind in MarkKind if not kind.of_one):
+    for kind in (kind for kind in machine_load.MarkKind if not kind.of_one):
         texts = Counter(mark.text for mark in everything if mark.kind is kind)
         if texts:
             most = max(texts, key=lambda text: (texts[text], text))

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from postprocess.base.units import Unit
+from postprocess.base.formats import Unit
 from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.conditions import STANDARD_ABI, LaunchConditions
 from postprocess.model.interposed import INTERPOSED
 from postprocess.model.routines.mpicost import is_placeless
-from postprocess.stats.placement import group_placements
+from postprocess.stats.launches import group_placements
 from postprocess.stats.sessions import number_day, number_sessions
-from site_configs.topology.shell_limits import LIMITS
+from site_configs.topology.machine import LIMITS
 
 BUILT = ("source_hash", "compiler", "flags")  #: circumstances of a program
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import scipy
 
-from postprocess.base.formats import first_of, parse_utc, plural
-from postprocess.base.units import compute_slowdown
+from postprocess.base.formats import compute_slowdown, first_of, parse_utc, plural
 from postprocess.calibration.machine_load import MOST_NODES, count_minutes_together, find_common_nodes
 from postprocess.model.case import Case
 from postprocess.model.conditions import library_identity

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
+
+from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import plural
-from postprocess.base.units import compute_slowdown
-from postprocess.calibration.ledger import CalibrationLaunch
-from postprocess.calibration.samples import (
-    CaseSample,
-    collect_samples,
-    group_by_program,
-    list_differing_binding,
-    list_differing_facts,
-    list_differing_keys,
-    list_excluded,
-)
+from postprocess.base.formats import compute_slowdown, plural
+from postprocess.calibration import samples
+from postprocess.calibration.ledger import SCHEMA, CalibrationLaunch, locate_ledger, read_ledger_file
 from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.measurement import TrialSummary
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
-from postprocess.model.routines.mpicost import is_placeless
+from postprocess.model.routines.mpicost import OWN_PROGRAMS, is_placeless
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.references.comparability import join_conditions, name_fact
-from postprocess.stats.band import compute_band
-from postprocess.stats.estimate import estimate_exact_references, estimate_references
-from postprocess.stats.placement import group_placements, is_same_place
+from postprocess.results.store import SUFFIX, read_session
+from postprocess.stats.band import compute_band, estimate_exact_references, estimate_references
+from postprocess.stats.launches import group_placements, is_same_place, summarise_trials
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.manual_settings import is_replaced_by
 
@@ -85,9 +83,11 @@ def refuse_mixed(launches: Sequence[CalibrationLaunch]) -> None:
 
     :raises UsageError: naming what they differ in.
     """
-    for place, _, some in group_by_program(launches):
+    for place, _, some in samples.group_by_program(launches):
         for each in some:
-            if mixed := list_differing_facts(some[0], each) or list_differing_binding(each, some):
+            if mixed := samples.list_differing_facts(some[0], each) or samples.list_differing_binding(
+                each, some
+            ):
                 fix = "calibrate nodes of one kind at a time"
                 raise UsageError(f"{place.environment}: launches differ in {', '.join(mixed)}; {fix}")
 
@@ -119,7 +119,7 @@ def update_references(
         they are taken, too
     :raises UsageError: if an existing file was measured by another method, is damaged or cannot be written.
     """
-    measured = collect_samples(launches)
+    measured = samples.collect_samples(launches)
     chosen = {case: each for case, each in measured.items() if cases is None or case in cases}
     left_out = describe_left_out(launches)
     paths = []
@@ -135,7 +135,7 @@ def update_references(
 def describe_left_out(launches: Iterable[CalibrationLaunch]) -> dict[tuple[ReferencePlace, str], str]:
     """Describe how many launches of each place and program do not count, and why; ``; `` follows each."""
     found: dict[tuple[ReferencePlace, str], str] = {}
-    for each in list_excluded(launches):
+    for each in samples.list_excluded(launches):
         key = each.place, each.program
         count = plural(each.launches, "earlier launch", "es")
         differing = ", ".join(map(name_fact, each.differing))
@@ -143,13 +143,19 @@ def describe_left_out(launches: Iterable[CalibrationLaunch]) -> dict[tuple[Refer
     return found
 
 
-def select_place(measured: Mapping[Case, CaseSample], place: ReferencePlace) -> dict[Case, CaseSample]:
+def select_place(
+    measured: Mapping[Case, samples.CaseSample], place: ReferencePlace
+) -> dict[Case, samples.CaseSample]:
     """Select the cases of one place."""
     return {case: each for case, each in measured.items() if ReferencePlace.of(case) == place}
 
 
 def write_place(
-    root: Path, place: ReferencePlace, measured: dict[Case, CaseSample], only_new: bool, hold: Hold | None
+    root: Path,
+    place: ReferencePlace,
+    measured: dict[Case, samples.CaseSample],
+    only_new: bool,
+    hold: Hold | None,
 ) -> tuple[Path, dict[str, str]]:
     """Write one reference file: new rows in the place of old ones, or beside them.
 
@@ -189,7 +195,7 @@ def write_place(
     return path, {case.program: why for case, why in staying.items()}
 
 
-def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: CaseSample) -> str:
+def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: samples.CaseSample) -> str:
     """Explain why a reference is not replaced by what was measured now; empty if it is.
 
     One launch under other conditions shall not replace a reference of many by one that fails nothing: a night
@@ -206,7 +212,7 @@ def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: Case
     return ""
 
 
-def has_other_options(origin: Mapping[str, Any] | None, case: Case, new: CaseSample) -> bool:
+def has_other_options(origin: Mapping[str, Any] | None, case: Case, new: samples.CaseSample) -> bool:
     """Return whether the launches behind a row had options set by hand that the new ones lack."""
     return is_replaced_by(find_calibration_options(origin, case), new.launches[-1].by_hand)
 
@@ -217,12 +223,12 @@ def find_calibration_options(origin: Mapping[str, Any] | None, case: Case) -> Ma
     return (provenance.find_case_calibration(told, case.key) or {}).get("options", {})
 
 
-def select_program(measured: Mapping[Case, CaseSample], program: str) -> dict[Case, CaseSample]:
+def select_program(measured: Mapping[Case, samples.CaseSample], program: str) -> dict[Case, samples.CaseSample]:
     """Select the cases of one program."""
     return {case: each for case, each in measured.items() if case.program == program}
 
 
-def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Case, Reference]:
+def build_references(path: Path, measured: Mapping[Case, samples.CaseSample]) -> dict[Case, Reference]:
     """Build the references of one place from its launches.
 
     :raises UsageError: if simulated time does not repeat, or a value is no time.
@@ -248,7 +254,7 @@ def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Ca
     }
 
 
-def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, CaseSample]) -> None:
+def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, samples.CaseSample]) -> None:
     """Refuse launches of two methods, which cannot stand in one file.
 
     :raises UsageError: naming what the methods differ in.
@@ -256,7 +262,7 @@ def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, Ca
     for sample in measured.values():
         method = sample.launches[-1].facts["method"]
         for calibration in provenance.list_calibrations(told):
-            if changed := list_differing_keys(calibration["method"], method):
+            if changed := samples.list_differing_keys(calibration["method"], method):
                 fix = "move the file away, or choose another place with --output"
                 raise UsageError(
                     f"{path}: its references were measured with another {', '.join(changed)}; {fix}"
@@ -264,7 +270,7 @@ def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, Ca
 
 
 def build_provenance(
-    old: Mapping[str, Any] | None, rows: Mapping[Case, Reference], measured: Mapping[Case, CaseSample]
+    old: Mapping[str, Any] | None, rows: Mapping[Case, Reference], measured: Mapping[Case, samples.CaseSample]
 ) -> dict[str, Any]:
     """Build the provenance of a file of which some rows were measured anew; the other rows keep theirs."""
     programs = dict(old["programs"]) if old else {}
@@ -278,7 +284,7 @@ def build_provenance(
     return {"machine": dict(last.machine), "programs": programs}
 
 
-def build_calibration_record(measured: Mapping[Case, CaseSample], alone: bool) -> dict[str, Any]:
+def build_calibration_record(measured: Mapping[Case, samples.CaseSample], alone: bool) -> dict[str, Any]:
     """Build the provenance of one program's new references: what ran, on what, when, and every value.
 
     Simulated time is what its reference says it is: its values are not repeated, nor its cases where they are
@@ -312,9 +318,9 @@ def find_last_transports(launches: Iterable[CalibrationLaunch]) -> dict[str, lis
     return found
 
 
-def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, Any]]:
+def build_series_record(measured: Mapping[Case, samples.CaseSample]) -> list[dict[str, Any]]:
     """Build the series of headlines, one for the cases of the same launches."""
-    families: dict[tuple[int, ...], list[CaseSample]] = {}
+    families: dict[tuple[int, ...], list[samples.CaseSample]] = {}
     for _, sample in sorted(measured.items()):
         families.setdefault(tuple(map(id, sample.launches)), []).append(sample)
     return [
@@ -328,13 +334,13 @@ def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, A
     ]
 
 
-def build_value_record(family: Sequence[CaseSample]) -> dict[str, Any]:
+def build_value_record(family: Sequence[samples.CaseSample]) -> dict[str, Any]:
     """Build what is told of judged values, of the cases whose headline is another."""
     told = {sample.case.key: sample.values for sample in family if sample.values != sample.headlines}
     return {provenance.VALUES: told} if told else {}
 
 
-def build_placement_record(family: Sequence[CaseSample]) -> dict[str, Any]:
+def build_placement_record(family: Sequence[samples.CaseSample]) -> dict[str, Any]:
     """Build what is told of times from core to core, of the cases of which a launch tells one."""
     told = {sample.case.key: sample.core_latencies for sample in family}
     known = {key: some for key, some in told.items() if any(some)}
@@ -348,3 +354,90 @@ def build_launch_record(one: CalibrationLaunch) -> dict[str, Any]:
     told |= {"machine": machine} if machine and not one.exact else {}
     told |= {"kernel": one.kernel} if one.kernel else {}
     return told | ({provenance.LEARNED: True} if one.learned else {})
+
+
+SAME = 1e-9  #: relative difference of one number, written twice
+COLUMNS = ("key", "launch", "t_max", "late", "dropped")
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What came of the ledger: values by how much they moved, on the logarithm, and launches without trials."""
+
+    moved: dict[str, list[float]]  #: by key of the case, of those that did
+    launches: int
+    without_trials: int
+
+
+def recompute_ledger(work: Path, store: Path) -> Recomputed:
+    """Compute the numbers of every calibrated launch of mpicost anew, and write those that changed.
+
+    :raises UsageError: naming the first file of the ledger or the store that is damaged or cannot be written
+    """
+    moved: dict[str, list[float]] = {}
+    launches = without = 0
+    for path in sorted(locate_ledger(work).glob("*.json")):
+        some, afresh = read_ledger_file(path)
+        trials = read_trials(store / f"{path.stem}{SUFFIX}")
+        found = []
+        for each in some:
+            measured = each.program in OWN_PROGRAMS and not each.exact
+            launches += measured
+            new = recompute_launch(each, trials) if measured else each
+            without += measured and new is None
+            found.append(new or each)
+            for key, value in (new or each).values.items():
+                if not math.isclose(value, each.values[key], rel_tol=SAME):
+                    moved.setdefault(key, []).append(math.log(value / each.values[key]))
+        if found != some:
+            write_ledger_file(path, found, afresh)
+    return Recomputed(moved, launches, without)
+
+
+def write_ledger_file(path: Path, launches: Sequence[CalibrationLaunch], afresh: Sequence[str]) -> None:
+    """Write the file of a session's launches in the place of the one that is there."""
+    data = {"schema": SCHEMA, "afresh": sorted(afresh), "launches": [asdict(launch) for launch in launches]}
+    try:
+        files.replace_files({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
+
+
+def read_trials(path: Path) -> dict[int, dict[str, TrialSummary]]:
+    """Read the statistics of the trials of a session, by launch and key; nothing if it is not stored."""
+    if not path.exists():
+        return {}
+    frame = read_session(path, COLUMNS).filter(pl.col("t_max").list.len() > 0)
+    found: dict[int, dict[str, TrialSummary]] = {}
+    for row in frame.iter_rows(named=True):
+        found.setdefault(row["launch"], {})[row["key"]] = summarise_row(row)
+    return found
+
+
+def summarise_row(row: Mapping[str, Any]) -> TrialSummary:
+    """Summarise the trials of a row of the store."""
+    late = np.array(row["late"], dtype=bool)
+    return summarise_trials(np.array(row["t_max"], dtype=np.float64), late, row["dropped"])
+
+
+def recompute_launch(
+    launch: CalibrationLaunch, trials: Mapping[int, Mapping[str, TrialSummary]]
+) -> CalibrationLaunch | None:
+    """Return a launch with the numbers that its trials have; None if the store does not have them.
+
+    The ledger tells no number of the launch: it is the one whose headlines it has.
+    """
+    for summaries in trials.values():
+        if all(_is_of(launch, key, summaries) for key in launch.values):
+            return replace(
+                launch,
+                values={key: summaries[key].steady for key in launch.values},
+                headlines={key: summaries[key].headline for key in launch.values},
+            )
+    return None
+
+
+def _is_of(launch: CalibrationLaunch, key: str, summaries: Mapping[str, TrialSummary]) -> bool:
+    """Return whether the headline of a case in a stored launch is that of one of the ledger."""
+    known = launch.headlines.get(key, launch.values[key])
+    return key in summaries and math.isclose(summaries[key].headline, known, rel_tol=SAME)

@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, propose_word
 from postprocess.base.formats import parse_whole
-from postprocess.base.near_words import propose_word
 from postprocess.model.routines.benchmark import LEAST_ITERATIONS
 from postprocess.results.query import parse_since
 from site_configs.programs.program import PROGRAMS

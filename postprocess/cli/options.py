@@ -8,42 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess.cli.option_types import (
-    PAPER_COUNTS,
-    GatherLists,
-    parse_assignment,
-    parse_comma_list,
-    parse_counts,
-    parse_iterations,
-    parse_launches,
-    parse_minutes,
-    parse_moment,
-    parse_processes,
-    parse_programs,
-    parse_rounds,
-    parse_seconds,
-    parse_sizes,
-    parse_trials,
-)
+from postprocess.cli import option_types
+from postprocess.cli.option_types import parse_minutes
 from postprocess.cli.output_files import add_output_file
 from postprocess.cli.parser import HOW, READ, WHAT, WHERE, Parser
+from postprocess.model.routines import mpicost
 from postprocess.model.routines.benchmark import ITERATIONS, ROTATE
-from postprocess.model.routines.mpicost import (
-    CACHE,
-    CACHES,
-    FAMILIES,
-    SECONDS_PER_LAYOUT,
-    SYNC,
-    SYNCHRONISERS,
-    TRIAL_ROUNDS,
-    TRIALS,
-)
 from postprocess.model.routines.paper_families import PAPER_FAMILIES
 from postprocess.model.session import CONFIRM_SHARE
 
 #: Help on ``--trials`` where references are measured, and where a session is held against them.
-CALIBRATED_TRIALS = f"trials of mpicost per case (default: the site's, else {TRIALS})"
-JUDGED_TRIALS = f"trials of mpicost per case (default: the site's, else the references', else {TRIALS})"
+CALIBRATED_TRIALS = f"trials of mpicost per case (default: the site's, else {mpicost.TRIALS})"
+JUDGED_TRIALS = f"trials of mpicost per case (default: the site's, else the references', else {mpicost.TRIALS})"
 
 
 @dataclass(frozen=True)
@@ -72,7 +48,13 @@ class Option:
 
 
 #: Parsers of lists, which are empty without the option
-LISTS = (parse_comma_list, parse_counts, parse_processes, parse_programs, parse_sizes)
+LISTS = (
+    option_types.parse_comma_list,
+    option_types.parse_counts,
+    option_types.parse_processes,
+    option_types.parse_programs,
+    option_types.parse_sizes,
+)
 OPTIONS = {
     option.flag: option
     for option in (
@@ -86,40 +68,43 @@ OPTIONS = {
         Option(
             WHERE,
             "--mpis FAMILY,...",
-            parse_comma_list,
+            option_types.parse_comma_list,
             "MPI families to use on this machine, releases of them as in mpich@4.3.2, or prefixes as in "
             "/opt/mpich; with +abi behind it, as in mpich+abi, by the standard ABI of MPI (default: "
             "mpich,openmpi,intel-mpi)",
             more={"default": None},
         ),
         Option(
-            WHERE, "--partition NAME,...", parse_comma_list, "only these partitions of the site (default: all)"
+            WHERE,
+            "--partition NAME,...",
+            option_types.parse_comma_list,
+            "only these partitions of the site (default: all)",
         ),
         Option(
             WHERE,
             "--environment NAME,...",
-            parse_comma_list,
+            option_types.parse_comma_list,
             "only these environments, as in mpich-5_0_2 (default: {})",
             "all",
         ),
         Option(
             WHAT,
             "--program NAME,...",
-            parse_programs,
+            option_types.parse_programs,
             "only these programs, of mpicost, osu, imb and kernels (default: all but kernels)",
         ),
         Option(
             WHAT,
             "--routine NAME,...",
-            parse_comma_list,
+            option_types.parse_comma_list,
             "only these routines, as in bcast,reduce_sum (default: all)",
         ),
         Option(
             WHAT,
             "--processes N,...",
-            parse_processes,
-            f"numbers of processes, or those of a paper ({', '.join(PAPER_COUNTS)}; default: those of "
-            "the site)",
+            option_types.parse_processes,
+            f"numbers of processes, or those of a paper ({', '.join(option_types.PAPER_COUNTS)}; default: "
+            "those of the site)",
         ),
         Option(
             WHAT,
@@ -131,7 +116,7 @@ OPTIONS = {
         Option(
             WHAT,
             "--per-node N,...",
-            parse_counts,
+            option_types.parse_counts,
             "only these numbers of processes per node (default: those of the site)",
         ),
         Option(
@@ -142,33 +127,33 @@ OPTIONS = {
             "ring, ping-pong by sending mode, application kernels of size A; weekly: persistent, neighbourhood "
             "and the other non-blocking operations of OSU and IMB; or all that the page of a paper "
             "needs, by its sizes, caches and trials: luecke, rus, taboada, commtest",
-            more={"choices": sorted([*FAMILIES, *PAPER_FAMILIES])},
+            more={"choices": sorted([*mpicost.FAMILIES, *PAPER_FAMILIES])},
         ),
         Option(
             WHAT,
             "--peers RANK,...",
-            parse_counts,
+            option_types.parse_counts,
             "only these partners of rank 0 in ping-pong (default: those of the check)",
         ),
         Option(
             WHAT,
             "--bytes N,...",
-            parse_sizes,
+            option_types.parse_sizes,
             "message sizes in bytes{}",
             "; multiples of 8 where mpicost computes (default: those of the check)",
         ),
-        Option(HOW, "--trials N", parse_trials, "{}", JUDGED_TRIALS),
+        Option(HOW, "--trials N", option_types.parse_trials, "{}", JUDGED_TRIALS),
         Option(
             HOW,
             "--rounds N",
-            parse_rounds,
+            option_types.parse_rounds,
             "rounds in which mpicost visits its cases, each time for a share of their trials (default: as of "
-            f"--trials, else {TRIAL_ROUNDS})",
+            f"--trials, else {mpicost.TRIAL_ROUNDS})",
         ),
         Option(
             HOW,
             "--iterations N",
-            parse_iterations,
+            option_types.parse_iterations,
             f"iterations of OSU and IMB per message size (default: {ITERATIONS}); a fifth in bandwidth tests",
         ),
         Option(
@@ -177,39 +162,39 @@ OPTIONS = {
             str,
             "what mpicost does before each trial: evict its buffers, flush all caches as the papers do, or "
             "leave them warm (default: {}); rotate: IMB with changing buffers",
-            CACHE,
-            {"choices": (*CACHES, ROTATE)},
+            mpicost.CACHE,
+            {"choices": (*mpicost.CACHES, ROTATE)},
         ),
         Option(
             HOW,
             "--sync",
             str,
-            f"how mpicost synchronises processes before a trial (default: {SYNC}); loop: once for many calls, "
-            "whose mean is the trial, warm caches; OSU and IMB: what they time in a loop",
-            more={"choices": SYNCHRONISERS},
+            f"how mpicost synchronises processes before a trial (default: {mpicost.SYNC}); loop: once for many "
+            "calls, whose mean is the trial, warm caches; OSU and IMB: what they time in a loop",
+            more={"choices": mpicost.SYNCHRONISERS},
         ),
-        Option(HOW, "--time-limit SECONDS", parse_seconds, "end a launch after this time"),
+        Option(HOW, "--time-limit SECONDS", option_types.parse_seconds, "end a launch after this time"),
         Option(HOW, "--oversubscribe", None, "allow more processes than cores"),
         Option(
             HOW,
             "--set-env ENVIRONMENT:NAME=VALUE",
-            parse_assignment,
+            option_types.parse_assignment,
             "set a variable for the launches of one environment; may be repeated",
             more={"action": "append", "default": []},
         ),
         Option(
             HOW,
             "--launches N",
-            parse_launches,
+            option_types.parse_launches,
             "launches of each case, whose median is judged (default: of mpicost as many as detect a slowdown "
             "of 10%% within --seconds-per-layout; else 1)",
         ),
         Option(
             HOW,
             "--seconds-per-layout SECONDS",
-            parse_seconds,
+            option_types.parse_seconds,
             "time for all launches of mpicost at one layout with one MPI (default: that of the site, "
-            f"else {SECONDS_PER_LAYOUT})",
+            f"else {mpicost.SECONDS_PER_LAYOUT})",
         ),
         Option(
             HOW,
@@ -235,16 +220,16 @@ OPTIONS = {
         Option(
             READ,
             "--since DATE",
-            parse_moment,
+            option_types.parse_moment,
             "only sessions from this time on, UTC, as in 2026-11-21 or 2026-11-21T01:30:00Z (default: {})",
             "all",
         ),
         Option(
             READ,
             "--case KEY",
-            parse_comma_list,
+            option_types.parse_comma_list,
             "only these cases, by key or pattern, as in '*:bcast:*' (default: all)",
-            more={"nargs": "+", "action": GatherLists},
+            more={"nargs": "+", "action": option_types.GatherLists},
         ),
     )
 }

@@ -8,8 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from postprocess.base.errors import UsageError
-from postprocess.base.near_words import find_near_word, propose_word
+from postprocess.base.errors import UsageError, find_near_word, propose_word
 
 
 def list_shown_actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:

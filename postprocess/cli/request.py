@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.errors import UsageError
-from postprocess.base.near_words import NOT_CHOSEN, may_name_one
+from postprocess.base.errors import NOT_CHOSEN, UsageError, may_name_one
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.options import CACHE_STATE, FAMILY, OPTIONS, ROUTINE, SYNCHRONISER, TIME_LIMIT
 from postprocess.model.routines.benchmark import LOOP
@@ -17,7 +16,7 @@ from postprocess.model.routines.mpicost import FAMILIES, WARM
 from postprocess.model.routines.paper_families import PAPER_FAMILIES
 from postprocess.model.session import Request, Selection, use_reference_trials
 from site_configs.schema.manual_settings import select_shell_settings
-from site_configs.validation.catalog import locate_site_file
+from site_configs.validation.site_files import locate_site_file
 
 #: Commands that measure as the references were measured.
 HELD_AGAINST = ("nightly", "confirm", "run", "list", "selftest")

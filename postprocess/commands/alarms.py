@@ -11,15 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from postprocess.analyses.alarms import log
-from postprocess.analyses.alarms.log import FALSE, REAL, NightAlarms
-from postprocess.analyses.alarms.tally import (
-    AlarmCount,
-    AlarmMonth,
-    find_often_cleared,
-    find_slow_hosts,
-    tally_by_month,
-)
+from postprocess.analyses import alarms
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import factor, format_whole, plural
@@ -44,7 +36,8 @@ def add_arguments(parser: Parser) -> None:
         "--mark",
         nargs=3,
         metavar=("WORD", "CASE", "SESSION"),
-        help=f"mark an alarm as {REAL} (the machine had become slower) or {FALSE} (nothing was wrong)",
+        help=f"mark an alarm as {alarms.REAL} (the machine had become slower) or {alarms.FALSE} (nothing was "
+        "wrong)",
     )
     add_json(parser)
 
@@ -54,16 +47,16 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
     :raises UsageError: if the log is damaged, or holds no such alarm.
     """
-    path = work.root / log.FILE
+    path = work.root / alarms.FILE
     if arguments.mark:
         word, key, session = arguments.mark
-        if word not in (REAL, FALSE):
-            raise UsageError(f"--mark {word}: an alarm is {REAL} or {FALSE}; write one of them")
+        if word not in (alarms.REAL, alarms.FALSE):
+            raise UsageError(f"--mark {word}: an alarm is {alarms.REAL} or {alarms.FALSE}; write one of them")
         with work.held():
-            log.mark_alarm(path, session, key, word)
+            alarms.mark_alarm(path, session, key, word)
         print(f"{key} of {session}: noted as {word}")
         return 0
-    nights = [n for n in log.read_alarm_log(path) if n.started_utc >= (arguments.since or "")]
+    nights = [n for n in alarms.read_alarm_log(path) if n.started_utc >= (arguments.since or "")]
     if not nights:
         since = f" since {arguments.since}" if arguments.since else ""
         raise UsageError(f"{path}: holds no night{since}; ./plumbline nightly writes one each")
@@ -73,9 +66,9 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def show_alarms(console: Console, nights: Sequence[NightAlarms]) -> None:
+def show_alarms(console: Console, nights: Sequence[alarms.NightAlarms]) -> None:
     """Show the table of months, its meaning, and the suspicious cases."""
-    found = tally_by_month(nights)
+    found = alarms.tally_by_month(nights)
     sites = sorted({month.site for month in found})
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     for name in ("site", "month", "nights", "cases", "looked slow", "predicted", "", "regressed"):
@@ -99,19 +92,19 @@ def show_alarms(console: Console, nights: Sequence[NightAlarms]) -> None:
             console.print(sanitize_line(told), soft_wrap=True, markup=False)
 
 
-def format_month_cells(each: AlarmMonth) -> list[str]:
+def format_month_cells(each: alarms.AlarmMonth) -> list[str]:
     """Format a month's counts as written."""
     counts = [each.real, each.false, each.unmarked, each.common]
     return [*_cells(each.screened), *_cells(each.regressed), *map(format_whole, counts)]
 
 
-def _cells(tally: AlarmCount) -> list[str]:
+def _cells(tally: alarms.AlarmCount) -> list[str]:
     low, high = tally.interval
     remark = f"{tally.verdict} ({factor(low)} to {factor(high)})"
     return [format_whole(tally.counted), factor(tally.predicted), remark]
 
 
-def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[str]:
+def describe_alarms(total: alarms.AlarmMonth, nights: Sequence[alarms.NightAlarms]) -> list[str]:
     """Describe what follows from the numbers of a site."""
     lines = [
         "predicted: by chance alone on a healthy machine. In brackets: the 95% confidence interval of that "
@@ -125,14 +118,14 @@ def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[st
     if total.unmarked:
         lines.append(
             f"{plural(total.unmarked, 'alarm')} not marked as real or false: real changes may be among "
-            f"them (./plumbline alarms --mark {REAL}|{FALSE} CASE SESSION)"
+            f"them (./plumbline alarms --mark {alarms.REAL}|{alarms.FALSE} CASE SESSION)"
         )
     alarmed = [(n, k) for n in nights for k in n.alarms][-MOST_ALARMS:]
     for night, key in alarmed:
         times = factor(night.regressed[key])
         lines.append(f"regressed: {key} {night.session}: {times}, {night.said.get(key, 'not marked')}")
-    for key, number in find_often_cleared(nights):
-        hosts, site = ", ".join(find_slow_hosts(nights, key)), total.site
+    for key, number in alarms.find_often_cleared(nights):
+        hosts, site = ", ".join(alarms.find_slow_hosts(nights, key)), total.site
         links = "./plumbline links" + (f" --site {site}" if site != "local" else "")
         advice = f"slow on {hosts} and on no other nodes: {links} finds sick nodes"
         lines.append(
@@ -141,23 +134,25 @@ def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[st
     return lines
 
 
-def alarms_as_data(nights: Sequence[NightAlarms]) -> dict[str, Any]:
+def alarms_as_data(nights: Sequence[alarms.NightAlarms]) -> dict[str, Any]:
     """Return the alarms as plain data."""
     return json.loads(
         json.dumps(
             {
-                "schema": log.SCHEMA,
+                "schema": alarms.SCHEMA,
                 "months": [
                     asdict(month) | {name: _entry(getattr(month, name)) for name in ("screened", "regressed")}
-                    for month in tally_by_month(nights)
+                    for month in alarms.tally_by_month(nights)
                 ],
-                "often_cleared": dict(find_often_cleared(nights)),
-                "slow_on": {key: find_slow_hosts(nights, key) for key, _ in find_often_cleared(nights)},
+                "often_cleared": dict(alarms.find_often_cleared(nights)),
+                "slow_on": {
+                    key: alarms.find_slow_hosts(nights, key) for key, _ in alarms.find_often_cleared(nights)
+                },
                 "nights": [asdict(night) for night in nights],
             }
         )
     )
 
 
-def _entry(tally: AlarmCount) -> dict[str, Any]:
+def _entry(tally: alarms.AlarmCount) -> dict[str, Any]:
     return asdict(tally) | {"interval": list(tally.interval), "verdict": tally.verdict}

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from postprocess.analyses.drift import text
-from postprocess.analyses.drift.clusters import cluster_changes
-from postprocess.analyses.drift.data import day_before, read_nights
-from postprocess.analyses.drift.detect import NightSeries, detect_trends
-from postprocess.analyses.drift.page import PAGE, build_drift_document
+from postprocess.analyses import drift_report
+from postprocess.analyses.drift import NightSeries, detect_trends
+from postprocess.analyses.drift_findings import cluster_changes, day_before, read_nights
+from postprocess.analyses.drift_report import PAGE, build_drift_document
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
+from postprocess.base.formats import render_text
 from postprocess.base.progress import Progress
-from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_json, add_options
 from postprocess.cli.output_files import add_output_directory
@@ -54,16 +53,16 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         raise UsageError(f"{when} in {work.store}; ./plumbline nightly makes one")
     trends = detect_trends(series)
     if not any(trend.known for trend in trends):
-        raise UsageError(f"nothing can be said of any case yet: {text.explain_too_few_nights()}")
+        raise UsageError(f"nothing can be said of any case yet: {drift_report.explain_too_few_nights()}")
     found = cluster_changes(trends)
     if found:
-        print(render_text(text.build_drift_table(found)).lstrip("\n"))
+        print(render_text(drift_report.build_drift_table(found)).lstrip("\n"))
     directory = arguments.output or work.root / "drift"
     page = write_document(build_drift_document(trends, found, since), directory / PAGE)
     if arguments.json:
-        write_summary(arguments.json, text.drift_as_data(trends, found, since))
+        write_summary(arguments.json, drift_report.drift_as_data(trends, found, since))
     progress.say(f"pictures: {page}")
-    progress.say(text.summarise_drift(trends, found))
+    progress.say(drift_report.summarise_drift(trends, found))
     return 1 if any(cluster.slow for cluster in found) else 0
 
 

@@ -21,8 +21,7 @@ from postprocess.cli.options import add_options
 from postprocess.cli.output_files import add_output_file
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import matches_patterns
-from postprocess.results.index import list_index_months
-from postprocess.results.query import build_filter, parse_since, select_months
+from postprocess.results.query import build_filter, list_index_months, parse_since, select_months
 from postprocess.results.store import SCHEMA, SERIES, read_session
 
 HELP = "Write the results store as CSV."

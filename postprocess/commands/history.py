@@ -7,9 +7,8 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, propose_word
 from postprocess.base.formats import factor, format_band, plural, quantity
-from postprocess.base.near_words import propose_word
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import SIZE_UNITS, parse_count, parse_with_unit
@@ -17,8 +16,7 @@ from postprocess.cli.options import add_options
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import Case, matches_patterns
 from postprocess.model.verdict import Verdict
-from postprocess.results.nights import COLUMNS, Night, read_nights
-from postprocess.results.query import NIGHTS, read_headlines
+from postprocess.results.query import NIGHT_COLUMNS, NIGHTS, Night, read_headlines, read_nights
 
 HELP = "Show what a case cost night after night, with its band and verdicts."
 EXAMPLE = "./plumbline history bcast mpich 1kB"
@@ -61,7 +59,9 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     :raises UsageError: if no case matches
     """
     modes = (*NIGHTS, "run", "confirm", "import") if arguments.all_sessions else NIGHTS
-    rows = read_headlines(work.store, since=arguments.since, modes=modes, columns=COLUMNS, say=Progress().say)
+    rows = read_headlines(
+        work.store, since=arguments.since, modes=modes, columns=NIGHT_COLUMNS, say=Progress().say
+    )
     keys = sorted(rows["key"].unique())
     chosen = [key for key in keys if is_meant(Case.from_key(key), arguments.words)]
     if not chosen:

@@ -13,7 +13,7 @@ from postprocess.cli.parser import Parser
 from postprocess.cli.request import list_outputs, list_rerun_options, locate_searched
 from postprocess.model.session import Request, Selection
 from postprocess.session.nightly.imported import import_reports
-from site_configs.validation.catalog import locate_site_file
+from site_configs.validation.site_files import locate_site_file
 
 HELP = "Judge, store and report what a site's own ReFrame ran with our checks."
 EXAMPLE = "./plumbline import --site /sw/reframe/settings.py ~/.reframe/reports/run-report-7.json"

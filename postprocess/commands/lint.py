@@ -18,7 +18,7 @@ from postprocess.references import lint as reference_lint
 from postprocess.references.reference_file import EXPECTED
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import preview_plan
-from site_configs.validation.catalog import is_site, list_site_names
+from site_configs.validation.site_files import is_site, list_site_names
 
 SITE = "slurm_cluster.py"  #: the site on which a check is tried: it has partitions of many nodes
 

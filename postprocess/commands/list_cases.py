@@ -17,14 +17,7 @@ from postprocess.cli.request import build_request
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.session import Request
-from postprocess.results.launch_costs import (
-    Job,
-    Key,
-    describe_flush,
-    estimate_job_seconds,
-    list_jobs,
-    read_job_seconds,
-)
+from postprocess.results import launch_costs
 from postprocess.session.lifecycle.context import open_session_context
 from postprocess.session.nightly.estimate import (
     choose_launch_counts,
@@ -69,8 +62,8 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
         *print_full_list(planned),
         *describe_left_out_launches(planned),
         *describe_launch_counts(counts),
-        *describe_totals(repeated, read_job_seconds(work)),
-        *describe_flush(repeated),
+        *describe_totals(repeated, launch_costs.read_job_seconds(work)),
+        *launch_costs.describe_flush(repeated),
         *estimate.describe(),
     ):
         print(line)
@@ -80,7 +73,7 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
 def print_full_list(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
     """Print what jobs measure, at which sizes: once for all that measure the same."""
     environments: dict[tuple[str, str, str, Measured], list[str]] = {}
-    for job in list_jobs([launch for launch in planned if launch.number == 1]):
+    for job in launch_costs.list_jobs([launch for launch in planned if launch.number == 1]):
         first = job.launches[0]
         layout = f"{plural(first.processes, 'process', 'es')}, {first.per_node} per node"
         sizes = ((label, format_sizes(own)) for label, own in group_sizes_by_routine(job).items())
@@ -123,9 +116,9 @@ def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str
         yield f"left out: {', '.join(missing)}: nothing of theirs was chosen ({choice})"
 
 
-def describe_totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]) -> Iterator[str]:
+def describe_totals(planned: Sequence[PlannedLaunch], known: Mapping[launch_costs.Key, float]) -> Iterator[str]:
     """Describe cases and time of each program if there are several, then how many cases there are in all."""
-    everything = list_jobs(planned)
+    everything = launch_costs.list_jobs(planned)
     programs = sorted({job.program for job in everything}, key=program_sort_key)
     for program in programs if len(programs) > 1 else ():
         own = [job for job in everything if job.program == program]
@@ -133,22 +126,22 @@ def describe_totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]
     yield describe_amount(everything)
 
 
-def describe_amount(chosen: Sequence[Job]) -> str:
+def describe_amount(chosen: Sequence[launch_costs.Job]) -> str:
     """Describe cases, starts and jobs."""
     cases = plural(len({case for job in chosen for launch in job.launches for case in launch.cases}), "case")
     starts = plural(sum(len(job.launches) for job in chosen), "start")
     return f"{cases} in {starts}, {plural(len(chosen), 'job')}"
 
 
-def describe_duration(chosen: Sequence[Job], known: Mapping[Key, float]) -> str:
+def describe_duration(chosen: Sequence[launch_costs.Job], known: Mapping[launch_costs.Key, float]) -> str:
     """Describe the time of some jobs, and whether it was measured or guessed."""
-    total = duration(sum(estimate_job_seconds(job, known) for job in chosen))
+    total = duration(sum(launch_costs.estimate_job_seconds(job, known) for job in chosen))
     if all(job.key in known for job in chosen):
         return total
     return f"{total} (roughly: not all of it was measured here yet)"
 
 
-def group_sizes_by_routine(job: Job) -> dict[str, list[int]]:
+def group_sizes_by_routine(job: launch_costs.Job) -> dict[str, list[int]]:
     """Group the sizes of each routine of a job; ping-pong is one, however many its partners are."""
     peers: Counter[str] = Counter()
     found: dict[str, dict[int, None]] = {}

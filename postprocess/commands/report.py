@@ -14,11 +14,10 @@ from postprocess.cli.parser import OUTPUT, Parser
 from postprocess.report import trial_selection
 from postprocess.report.session_report import build_report
 from postprocess.report.terminal import print_verdict_table
-from postprocess.results.index import LATEST, find_finished_session
+from postprocess.results.query import LATEST, find_finished_session
 from postprocess.results.store import read_sessions
 from postprocess.results.summary import load_summary
-from postprocess.session.lifecycle.past import read_past
-from postprocess.session.lifecycle.site import write_site
+from postprocess.session.lifecycle.past import read_past, write_site
 
 HELP = "Write the report of a session again, and print its verdicts."
 EXAMPLE = "./plumbline report 20261121T090000Z-1"

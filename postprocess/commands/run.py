@@ -16,8 +16,8 @@ from postprocess.cli.request import build_request
 from postprocess.commands import nightly
 from postprocess.model.options import CHOOSING
 from postprocess.model.verdict import CaseResult
-from postprocess.report.case_lines import RUN, list_groups, split_command
-from postprocess.results.index import LATEST, find_finished_session
+from postprocess.report.overview import RUN, list_groups, split_command
+from postprocess.results.query import LATEST, find_finished_session
 from postprocess.results.summary import SessionSummary, load_summary
 from postprocess.session.nightly.run import run_nightly
 

@@ -10,13 +10,12 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import SITE, add_options
 from postprocess.cli.parser import WHERE, Parser
-from postprocess.setup.build_programs import build_programs
-from postprocess.setup.prepare import PreparedMachine, prepare_machine
+from postprocess.setup import PreparedMachine, build_programs, prepare_machine
 from site_configs.mpi.inventory import Inventory
 from site_configs.mpi.layers import find_layer_library
 from site_configs.topology.layouts import Topology, list_process_counts
 from site_configs.topology.machine import Machine, read_machine
-from site_configs.validation.catalog import locate_site_file
+from site_configs.validation.site_files import locate_site_file
 
 HELP = "Find or install MPIs and Spack, and build all programs."
 EXAMPLE = "./plumbline setup --mpis mpich,openmpi"

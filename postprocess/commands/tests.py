@@ -15,7 +15,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
-from postprocess.setup.prepare import prepare_machine
+from postprocess.setup import prepare_machine
 from site_configs.schema.variables import HOME
 
 HELP = "Run Plumbline's own tests: a short choice, --all of them, or what pytest is told by further words."

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from postprocess.base.errors import UsageError
-from postprocess.base.near_words import choose_environment
+from postprocess.base.errors import UsageError, choose_environment
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import WHERE, Parser
 from site_configs.mpi import inventory
-from spack_envs.programs import read_program
+from spack_envs.installation import read_program
 
 HELP = "Print the absolute path of a program of an environment."
 EXAMPLE = "./plumbline where mpicc --environment mpich-5_0_2"

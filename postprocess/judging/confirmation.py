@@ -2,7 +2,7 @@
 
 Three launches in a hundred leave their band on a healthy machine, which in a night of a thousand cases is up
 to thirty. Five of at most six fresh launches must say the same, and two that do not clear it
-(:mod:`postprocess.stats.confirmation_rule`): what leaves its band by chance does not do so again and again.
+(:mod:`postprocess.stats.detection`): what leaves its band by chance does not do so again and again.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import format_comparison, plural, quantity
 from postprocess.base.progress import Progress
 from postprocess.judging.common_cause import CommonCause, find_common_causes
-from postprocess.judging.common_cause_retest import CommonCauseRetest, describe_cause, name_confirmed_causes
 from postprocess.judging.evaluate import evaluate_case
-from postprocess.judging.retest import build_retest_choice, describe_unavoidable_nodes, select_launches_of_value
+from postprocess.judging.retest import (
+    CommonCauseRetest,
+    build_retest_choice,
+    describe_cause,
+    describe_unavoidable_nodes,
+    name_confirmed_causes,
+    select_launches_of_value,
+)
 from postprocess.judging.suspicion import NO_HISTORY, SessionHistory, call_slow_sums, decide_suspicion
 from postprocess.model.case import Case, LaunchPlace, format_case_names
 from postprocess.model.launch import FinishedLaunch, select_launch_counts
@@ -25,7 +31,7 @@ from postprocess.model.options import AGAIN
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, HEALTHY, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.stats import confirmation_rule
+from postprocess.stats import detection
 
 NOT_RUN = "no value (it did not run)"
 NOT_CONFIRMED = "confirmation ended before fresh launches decided on it"
@@ -72,12 +78,12 @@ class RetestCandidate:
     @property
     def cleared(self) -> bool:
         """Whether enough fresh launches say that it is not slow."""
-        return bool(confirmation_rule.is_cleared(len(self.fine)))
+        return bool(detection.is_cleared(len(self.fine)))
 
     @property
     def decided(self) -> bool:
         """Whether another launch could change nothing."""
-        return self.failed is not None or bool(confirmation_rule.is_decided(len(self.slow), len(self.fine)))
+        return self.failed is not None or bool(detection.is_decided(len(self.slow), len(self.fine)))
 
     def count_launch(self, outcome: CaseResult | None, hosts: Sequence[str] = ()) -> None:
         """Count a fresh launch on these hosts. A missing value counts as slow."""
@@ -141,7 +147,7 @@ class RetestCandidate:
         if self.failed:
             reason = f"{self.result.reason}; and of a fresh launch: {self.failed.reason}"
             return replace(self.result, verdict=self.failed.verdict, reason=reason)
-        if self.not_comparable and not confirmation_rule.is_decided(len(self.slow), len(self.fine)):
+        if self.not_comparable and not detection.is_decided(len(self.slow), len(self.fine)):
             reason = f"{self.result.reason}; but fresh launches cannot be compared: {self.not_comparable[0]}"
             return replace(self.result, verdict=Verdict.NOT_COMPARABLE, reason=reason)
         number, median_of = len(self.slow) + len(self.fine), self.result.launches
@@ -261,7 +267,7 @@ class ConfirmationRun:
 
     def decide(self, suspects: Sequence[RetestCandidate], retests: Sequence[CommonCauseRetest]) -> None:
         """Take fresh launches, in turns, of what is not decided yet."""
-        for turn, launches in enumerate(confirmation_rule.PASSES):
+        for turn, launches in enumerate(detection.PASSES):
             undecided = [suspect for suspect in suspects if not suspect.decided]
             unclear = [retest for retest in retests if not retest.decided]
             cases = {suspect.result.case for suspect in undecided}

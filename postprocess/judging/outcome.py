@@ -32,11 +32,11 @@ from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import FIRST_FOREIGN, FOREIGN, BenchmarkRecords, read_benchmarks
 from postprocess.parsers.reframe_report import BlockedTest, ReportedTest
 from site_configs.mpi.family import is_library
-from site_configs.mpi.standard_abi import LIBRARY
-from site_configs.schedulers.job_end import Ending
+from site_configs.mpi.layers import LIBRARY
+from site_configs.schedulers.base import Ending
 from site_configs.schema.environment_facts import ANY_LIBRARY
 from site_configs.topology.layouts import Layout
-from site_configs.topology.shell_limits import read_limits
+from site_configs.topology.machine import read_limits
 
 
 def describe_foreign_lines(finished: Iterable[FinishedLaunch]) -> Iterator[str]:

@@ -1,18 +1,32 @@
-"""What a confirmation run measures: the routines that looked slow, each where it did, and on other nodes.
+"""What is measured again: routines that looked slow, and a few cases of a common cause.
 
 It goes to the checks as plain data within a choice (``Selection.choice``), so that one pass of ReFrame
 measures again what looked slow in a night, and nothing else.
+
+A cause accuses no case: each that is called regressed has fresh launches of its own. The cause is a finding of
+the session.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from statistics import median
 from typing import Any
 
-from postprocess.model.case import Case
+import numpy as np
+
+from postprocess.base.formats import first_of, plural
+from postprocess.judging.common_cause import CommonCause, JudgedSlowdown
+from postprocess.judging.evaluate import evaluate_case
+from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.references.catalog import ReferenceCatalog
+from postprocess.stats import detection
+from postprocess.stats.priors import SIZES
 from site_configs.schedulers.registry import SCHEDULERS
 
 
@@ -103,3 +117,151 @@ def describe_unavoidable_nodes(launches: Iterable[PlannedLaunch]) -> list[str]:
 
 def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+TELLING = 2.0  #: standard deviations by which a control must be slower to count
+MOST_HOSTS = 8  #: that are named
+EVERYTHING = 0.8  #: of the cases: with fewer that are slower, it is "most cases"
+
+
+def describe_cause(cause: CommonCause) -> str:
+    """Describe a cause: ``cpu: everything 7% slower (median of 135 cases) on a, b: the machine, ...``."""
+    since = f", {cause.since}" if cause.since else ""
+    return f"{describe_cause_briefly(cause)}{describe_cause_nodes(cause)}{since}: {describe_controls(cause)}"
+
+
+def describe_cause_briefly(cause: CommonCause) -> str:
+    """Describe a cause by its cases and slowdown alone."""
+    return f"{cause.partition}: {describe_cause_cases(cause)}"
+
+
+def describe_cause_cases(cause: CommonCause) -> str:
+    """Describe which cases, and how much slower."""
+    parts = []
+    if cause.programs:
+        parts.append(f"of {' and '.join(cause.programs)}")
+    if cause.environments:
+        parts.append(f"with {' and '.join(cause.environments)}")
+    if cause.sizes:
+        parts.append(" and ".join(SIZES[size] for size in cause.sizes))
+    of = f" {' '.join(parts)}" if parts else ""
+    number = plural(len(cause.members), "case")
+    if cause.clear:
+        which = "everything" if describe_affected_share(cause) >= EVERYTHING else "most cases"
+        return f"{which}{of} {cause.shift:.0%} slower (median of {number})"
+    slow = f"{len(cause.slow)} of {number}{of}"
+    return f"{slow} beyond their bands, {cause.shift:.0%} slower in their median"
+
+
+def describe_affected_share(cause: CommonCause) -> float:
+    """Describe the share of the judged cases that are slower by half the shift."""
+    half = math.log1p(cause.shift) / 2
+    return sum(member.log >= half for member in cause.members) / len(cause.members)
+
+
+def describe_cause_nodes(cause: CommonCause) -> str:
+    """Describe the nodes, as far as they are few enough to be named."""
+    hosts = cause.hosts
+    if not hosts:
+        return ""
+    only = "only " if cause.nodes else ""
+    return f", {only}on {first_of(hosts, MOST_HOSTS)}"
+
+
+def describe_controls(cause: CommonCause) -> str:
+    """Describe whether the routines that call no MPI are slower too: then it is the machine."""
+    if not cause.controls:
+        return "no control was judged, so it may be the machine or MPI"
+    half = math.log1p(cause.shift) / 2
+    slower, same, unsure = [], [], []
+    for routine in sorted({control.case.routine for control in cause.controls}):
+        some = [control for control in cause.controls if control.case.routine == routine]
+        log, error = compute_common_slowdown(some)
+        if log >= half and error > 0 and log >= TELLING * error:
+            slower.append(f"{routine} is {math.expm1(log):.0%} slower")
+        elif log < half and 0 < error <= half:
+            same.append(routine)
+        else:
+            unsure.append(routine)
+    if slower:
+        return f"the machine, not MPI: {', '.join(slower)}"
+    doubt = f"; {', '.join(unsure)} cannot tell" if unsure else ""
+    if same:
+        verb = "are" if len(same) > 1 else "is"
+        return f"MPI or the network, not the processors: {', '.join(same)} {verb} as ever{doubt}"
+    return f"the machine or MPI: {', '.join(unsure)} cannot tell, because they scatter too much"
+
+
+def compute_common_slowdown(some: Sequence[JudgedSlowdown]) -> tuple[float, float]:
+    """Compute the median log slowdown of a control over its launches, and the error of one of them."""
+    logs, errors = [slowdown.log for slowdown in some], [slowdown.error for slowdown in some]
+    return float(np.median(logs)), float(np.median(errors))
+
+
+@dataclass
+class CommonCauseRetest:
+    """A common cause, and how many fresh values of its probe cases show it or do not.
+
+    A fresh value is as the first one: of a launch, or the median of as many.
+    """
+
+    cause: CommonCause
+    slow: int = 0
+    fine: int = 0
+
+    @property
+    def refuted(self) -> bool:
+        """Whether enough fresh values say that it is not there."""
+        return detection.is_cleared(self.fine)
+
+    @property
+    def decided(self) -> bool:
+        """Whether another launch could change nothing, or there is nothing to measure."""
+        return not self.cause.probe_cases or detection.is_decided(self.slow, self.fine)
+
+    def count_value(self, factors: Sequence[float]) -> None:
+        """Count a fresh value by how much its probe cases are slower, as far as they have a value.
+
+        What did not arrive refutes nothing: it counts as slow.
+        """
+        missing = len(self.cause.probe_cases) - len(factors)
+        middle = median([*factors, *missing * [math.inf]]) if self.cause.probe_cases else math.inf
+        if math.log(middle) < math.log1p(self.cause.shift) / 2:
+            self.fine += 1
+        else:
+            self.slow += 1
+
+    def record_values(
+        self,
+        values: int,
+        fresh: Sequence[FinishedLaunch],
+        catalog: ReferenceCatalog,
+        counts: Mapping[LaunchPlace, int],
+    ) -> None:
+        """Let each of so many fresh values say what it has to say.
+
+        :param counts: launches behind a value at each place
+        """
+        for value in range(values):
+            factors = []
+            for case in self.cause.probe_cases:
+                median_of = counts.get(LaunchPlace.of(case), 1)
+                some = select_launches_of_value(case, fresh, value, median_of)
+                outcome = evaluate_case(case, some, catalog) if some else None
+                if outcome and outcome.slowdown:
+                    factors.append(outcome.slowdown)
+            self.count_value(factors)
+
+
+def name_confirmed_causes(results: Sequence[CaseResult], causes: Sequence[CommonCause]) -> list[CaseResult]:
+    """Name the confirmed cause of each case that is slow by it, called or not yet; return all results."""
+    shared: dict[Case, str] = {}
+    for cause in causes:
+        told = f"common cause: {describe_cause_briefly(cause)}"
+        shared |= dict.fromkeys(cause.explained, told)
+    return [
+        replace(result, reason=f"{shared[result.case]}; {result.reason}", cause=shared[result.case])
+        if result.verdict in (Verdict.REGRESSED, Verdict.SUSPECT) and result.case in shared
+        else result
+        for result in results
+    ]

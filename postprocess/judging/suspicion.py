@@ -2,7 +2,7 @@
 
 Fresh launches of the same session share its state: they show that a case is slow tonight, and not that it has
 become slow. It is called regressed if the session lies farther out than sessions bring it, or if the mean of
-several sessions lies beyond its limit (:mod:`postprocess.stats.sequence`). A case that is inside its band
+several sessions lies beyond its limit (:mod:`postprocess.stats.detection`). A case that is inside its band
 tonight may be called too: what lies just beyond a limit is seen by sums.
 """
 
@@ -17,22 +17,14 @@ from typing import Any
 
 import polars as pl
 
-from postprocess.base.formats import DATE_FORMAT, format_slower, parse_utc, plural
-from postprocess.base.units import compute_slowdown
+from postprocess.base.formats import DATE_FORMAT, compute_slowdown, format_slower, parse_utc, plural
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import INSIDE, JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.query import JUDGING, read_headlines
 from postprocess.results.store import StoreError
-from postprocess.stats.sequence import (
-    APART_MINUTES,
-    LEAST_SESSIONS,
-    LONGEST_RUN,
-    compute_gross_distance,
-    find_slow_run,
-    is_leaning,
-)
+from postprocess.stats import detection
 from postprocess.stats.sessions import SessionValue, number_day
 
 LOOK_BACK = timedelta(days=90)  #: sessions before that tell nothing of the machine as it is
@@ -85,11 +77,11 @@ class SessionHistory:
             value, began = each.of(by_headline), parse_utc(each.started_utc)
             if value is None or each.started_utc <= reference.since:
                 continue
-            if last - began < timedelta(minutes=APART_MINUTES):
+            if last - began < timedelta(minutes=detection.APART_MINUTES):
                 continue
             found.append(value)
             last = began
-            if len(found) == LONGEST_RUN:
+            if len(found) == detection.LONGEST_RUN:
                 break
         return found
 
@@ -155,7 +147,7 @@ def find_leaning(
         if reference is None or reference.exact or not result.slowdown:
             continue
         tonight = SessionValue(math.log(result.slowdown), max(result.launches, 1), number_day_of_now())
-        if is_leaning(reference, [tonight, *history.find_run(result.case, reference)]):
+        if detection.is_leaning(reference, [tonight, *history.find_run(result.case, reference)]):
             found.add(result.case)
     return found
 
@@ -190,9 +182,9 @@ def decide_suspicion(
     if confirmed and is_gross(result, judged, tonight):
         return replace(result, reason=f"{told}: more than sessions bring; {result.reason}")
     before = history.find_run(result.case, reference, result.by_headline)
-    if run := find_slow_run(judged, [tonight, *before]):
+    if run := detection.find_slow_run(judged, [tonight, *before]):
         return replace(result, reason=f"{_describe_run(run.sessions, run.mean)}; {result.reason}")
-    missing = max(LEAST_SESSIONS - 1 - len(before), 1)
+    missing = max(detection.LEAST_SESSIONS - 1 - len(before), 1)
     decide = "decides" if missing == 1 else "decide"
     rest = f"{plural(missing, 'more session')} {decide}: ./plumbline confirm, or the next nights"
     return replace(result, verdict=Verdict.SUSPECT, reason=f"{told}; {result.reason}; {rest}")
@@ -204,7 +196,7 @@ def is_gross(result: CaseResult, reference: Reference, tonight: SessionValue) ->
     Few launches know little of the machine's bad moments: then even the fastest trial must be so slow, and
     what is only a mean of trials is never called at once.
     """
-    distance = compute_gross_distance(reference, tonight.launches)
+    distance = detection.compute_gross_distance(reference, tonight.launches)
     if tonight.log <= distance or not reference.few_launches:
         return tonight.log > distance
     best = result.summary.minimum if result.summary else 0.0
@@ -225,7 +217,7 @@ def _call_slow_sum(result: CaseResult, catalog: ReferenceCatalog, history: Sessi
     if not result.value or not result.reference or not result.slowdown:
         return result
     tonight = SessionValue(math.log(result.slowdown), max(result.launches, 1), number_day_of_now())
-    run = find_slow_run(reference, [tonight, *history.find_run(result.case, reference)])
+    run = detection.find_slow_run(reference, [tonight, *history.find_run(result.case, reference)])
     if run is None:
         return result
     limit = f"each beyond {math.expm1(run.limit):.1%}, as chance makes none"

@@ -15,7 +15,7 @@ from typing import Any
 from postprocess.model.gpu import describe_gpus
 from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_interposed
 from site_configs.schema.fields import PLATFORM_HASH
-from site_configs.topology.shell_limits import LIMITS
+from site_configs.topology.machine import LIMITS
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")

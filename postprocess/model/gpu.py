@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from postprocess.base.documents.strict_json import JsonObject
+from postprocess.base.strict_json import JsonObject
 from site_configs.topology.gpus import VENDORS
 
 GPU = "gpu"  #: the program, and what its run record has that of no other has

@@ -15,8 +15,8 @@ from postprocess.model.options import LAUNCHES
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, Verdict
-from site_configs.schedulers.job_end import Ending
-from spack_envs.programs import BuiltBinary
+from site_configs.schedulers.base import Ending
+from spack_envs.installation import BuiltBinary
 
 
 def select_launch_counts(selection: Selection, counts: Mapping[LaunchPlace, int]) -> Selection:

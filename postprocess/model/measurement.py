@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from postprocess.base.units import SECONDS, Unit
+from postprocess.base.formats import SECONDS, Unit
 from postprocess.model.lateness import Lateness
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from postprocess.base.documents.strict_json import format_external
+from postprocess.base.strict_json import format_external
 from postprocess.model.case import Case
 from site_configs.programs.program import PROGRAMS, find_programs, find_programs_by_cache, find_usual_values
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.records import parse_record
-from postprocess.base.documents.strict_json import read_json
 from postprocess.base.errors import UsageError
+from postprocess.base.records import parse_record
+from postprocess.base.strict_json import read_json
 from postprocess.model.case import Case
 from postprocess.model.routines.benchmark import Benchmark
 from site_configs.schema.fields import SESSION_GAP_MINUTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from postprocess.base.units import SECONDS, Unit
+from postprocess.base.formats import SECONDS, Unit
 from postprocess.model.case import Case
 
 #: launches of a place that a calibration takes; a reference of fewer is not replaced by fewer
@@ -83,7 +83,7 @@ class SessionEvidence:
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known of a spread beside a case's own values; see :mod:`postprocess.stats.shrinkage`."""
+    """What is known of a spread beside a case's own values; see :mod:`postprocess.stats.priors`."""
 
     spread: float  #: typical standard deviation of ln headline, between launches or sessions
     degrees: float  #: of freedom that it is worth

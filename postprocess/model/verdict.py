@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from postprocess.base import units
-from postprocess.base.documents.records import Amount
+from postprocess.base import formats
+from postprocess.base.records import Amount
 from postprocess.model.case import Case
 from postprocess.model.measurement import TrialSummary
 
@@ -122,7 +122,7 @@ class CaseResult:
     verdict: Verdict
     reason: str = ""  #: one line for people; empty for ``pass``
     value: Amount | None = None  #: that is judged: of mpicost the median of its launches' steady times
-    unit: units.Unit = units.SECONDS
+    unit: formats.Unit = formats.SECONDS
     reference: Amount | None = None
     band: tuple[Amount, Amount] | None = None  #: (lower, upper)
     launches: int = 0  #: launches behind ``value``
@@ -175,7 +175,7 @@ class CaseResult:
         """Whether its headline lies beyond its own limit."""
         if not self.headline or not self.headline_limit:
             return False
-        return units.compute_slowdown(self.headline, self.headline_limit, self.unit) > 1
+        return formats.compute_slowdown(self.headline, self.headline_limit, self.unit) > 1
 
     @property
     def published(self) -> float | None:
@@ -187,7 +187,7 @@ class CaseResult:
         """How many times as slow as its reference: above 1 is worse in every unit. None if unknown."""
         if not self.value or not self.reference:
             return None
-        return units.compute_slowdown(self.value, self.reference, self.unit)
+        return formats.compute_slowdown(self.value, self.reference, self.unit)
 
     def counts_as_healthy(self, strict: bool) -> bool:
         """Return whether the result counts towards exit status 0.

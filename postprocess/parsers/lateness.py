@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from postprocess.base.documents.strict_json import JsonObject, format_external
+from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.lateness import Interruption, Lateness, RankLateness
 
 KEY = "lateness"

@@ -13,10 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files
-from postprocess.base.documents import strict_json
-from postprocess.base.documents.strict_json import JsonObject
-from postprocess.base.units import SECONDS
+from postprocess.base import files, strict_json
+from postprocess.base.formats import SECONDS
+from postprocess.base.strict_json import JsonObject
 from postprocess.model.case import Case
 from postprocess.model.lateness import Lateness
 from postprocess.model.measurement import CaseRecord, LaunchProvenance, Measurement, measure_trials

@@ -13,7 +13,7 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from postprocess.base.documents.strict_json import JsonObject, format_external
+from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
 from postprocess.model.conditions import ROUNDS, STANDARD_ABI
 from postprocess.model.gpu import check_gpu_record
@@ -23,7 +23,7 @@ from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, VISIT, WARM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.lateness import parse_lateness
-from postprocess.stats.headline import bound_slowest_mean, summarise_trials
+from postprocess.stats.launches import bound_slowest_mean, summarise_trials
 
 SCHEMA = 2  #: of records
 #: CPUs as Linux lists them, ``0-3,8``, each of six digits at most; empty if it does not list them

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.strict_json import JsonObject
 from postprocess.base.errors import UsageError
-from postprocess.base.units import SECONDS
+from postprocess.base.formats import SECONDS
+from postprocess.base.strict_json import JsonObject
 from postprocess.model.case import Case, format_case_names
 from postprocess.model.measurement import CORE_LATENCIES, CoreLatency, LaunchProvenance, Measurement
 from postprocess.model.plan import PlannedLaunch
@@ -23,7 +23,7 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import mpicost, mpicost_schema
 from postprocess.parsers.mpicost_schema import CORES
 from postprocess.parsers.text_output import ROUNDING, OutputTable, ProgramOutput, TableRow
-from spack_envs.programs import read_program
+from spack_envs.installation import read_program
 
 LOADED = "loaded"  #: in run records: what tells the program and its libraries from other builds of them
 LOADED_PARTS = ("program", "libraries")

@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files
-from postprocess.base.documents import strict_json
-from postprocess.base.documents.records import parse_record
+from postprocess.base import files, strict_json
 from postprocess.base.formats import SHOWN
+from postprocess.base.records import parse_record
 from postprocess.base.sanitize import sanitize_line
 from postprocess.parsers.last_words import find_build_error, find_last_words, find_memory_words
-from site_configs.schedulers.job_end import Ended, Ending, read_ended
+from site_configs.schedulers.base import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words
 from spack_envs.installation import is_without_source
 

@@ -8,28 +8,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 from postprocess.model.conditions import ROUNDS, LaunchConditions
+from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
-from postprocess.model.routines.mpicost import is_placeless
-from postprocess.references import provenance, reference_file
-from postprocess.references.comparability import (
-    Difference,
-    Incomparability,
-    UnidentifiedProcessor,
-    find_missing_fact,
-    list_differences,
-    name_fact,
-)
+from postprocess.model.routines.mpicost import PAPERS, is_placeless
+from postprocess.references import comparability, provenance, reference_file
 from postprocess.references.lint import find_unfounded
-from postprocess.references.placed_launches import PlacedLaunches, is_shifting, read_placed_launches
 from postprocess.references.provenance import read_provenance
-from postprocess.references.session_priors import load_session_priors
-from postprocess.stats.estimate import estimate_references
-from postprocess.stats.placement import is_same_place
-from postprocess.stats.session_prior import add_session_priors
+from postprocess.references.reference_file import load_session_priors
+from postprocess.stats.band import estimate_references
+from postprocess.stats.launches import is_same_place
+from postprocess.stats.priors import add_priors, add_session_priors, group_of
 from postprocess.stats.sessions import add_evidence
-from postprocess.stats.shrinkage import add_priors, group_of
 from site_configs.schema.manual_settings import has_all_settings, list_shell_differences
 from site_configs.schema.waivers import DIFFERENCES
 
@@ -38,7 +30,7 @@ EFFECTS = {"MPIR_CVAR_NOLOCAL": "ranks of a node do not use its shared memory"}
 OFF = ("none", "0", "no", "off", "false")  #: values, ``None`` too, with which they do nothing
 
 
-class ShellDifference(Difference):
+class ShellDifference(comparability.Difference):
     """A variable of the shell that is set otherwise than for the reference."""
 
     def __str__(self) -> str:
@@ -112,7 +104,7 @@ class ReferenceSet:
 
     def find_incomparability(
         self, conditions: LaunchConditions, case: Case, accepts: Mapping[str, str], by_hand: Mapping[str, Any]
-    ) -> Incomparability | None:
+    ) -> comparability.Incomparability | None:
         """Find how a launch under these conditions was measured differently from a case's reference.
 
         None if it was not, or in nothing but what the site accepts.
@@ -121,7 +113,7 @@ class ReferenceSet:
         :param by_hand: what options and the shell set for the launch.
         """
         if case in self.unfounded:
-            return Incomparability(f"{self.path.name}: {self.unfounded[case]}", UNTOLD)
+            return comparability.Incomparability(f"{self.path.name}: {self.unfounded[case]}", UNTOLD)
         wrong, found = self._compared(conditions, case)
         if wrong:
             return wrong
@@ -131,24 +123,24 @@ class ReferenceSet:
         refused.sort(key=lambda each: not isinstance(each, ShellDifference))
         if not refused:
             return None
-        told = [each for each in refused if not isinstance(each, UnidentifiedProcessor)]
+        told = [each for each in refused if not isinstance(each, comparability.UnidentifiedProcessor)]
         fixes = [told[0].fix] if told else []
         if all(each.name in DIFFERENCES for each in refused):
             fixes.append("accept it in the site file")
         fix = " or ".join(fixes)
         more = ", ".join(each.name for each in refused[1:])
         reason = f"{refused[0]} in {self.path.name}{f'; so does {more}' if more else ''}; {fix}"
-        names = ", ".join(name_fact(each.name) for each in refused)
+        names = ", ".join(comparability.name_fact(each.name) for each in refused)
         lasting = all(each.lasting for each in refused)
-        return Incomparability(reason, f"is of another {names}" if lasting else "")
+        return comparability.Incomparability(reason, f"is of another {names}" if lasting else "")
 
     def accepted(
         self, conditions: LaunchConditions, case: Case, accepts: Mapping[str, str]
-    ) -> list[Difference]:
+    ) -> list[comparability.Difference]:
         """Return the differences that the site accepts."""
         return [each for each in self._compared(conditions, case)[1] if each.name in accepts]
 
-    def _options(self, case: Case, by_hand: Mapping[str, Any]) -> list[Difference]:
+    def _options(self, case: Case, by_hand: Mapping[str, Any]) -> list[comparability.Difference]:
         """List options set by hand for the references and not for the launch, and differing shell variables.
 
         An option the other way round is what somebody wants to see who sets one.
@@ -158,28 +150,40 @@ class ReferenceSet:
             return []
         shells = list_shell_differences(by_hand, options).items()
         return [ShellDifference(f"shell variable {name}", *pair) for name, pair in shells] or [
-            Difference("options", by_hand, options)
+            comparability.Difference("options", by_hand, options)
         ]
 
-    def _compared(self, ours: LaunchConditions, case: Case) -> tuple[Incomparability | None, list[Difference]]:
+    def _compared(
+        self, ours: LaunchConditions, case: Case
+    ) -> tuple[comparability.Incomparability | None, list[comparability.Difference]]:
         """Return why nothing can be compared, None if it can; and every fact that differs."""
         if ours.exact != self.exact:
             kinds = ("measured", "simulated")
             what = f"time is {kinds[ours.exact]}, and {kinds[self.exact]} in {self.path.name}"
-            return Incomparability(f"{what}; calibrate again", f"is of {kinds[self.exact]} time"), []
+            return comparability.Incomparability(
+                f"{what}; calibrate again", f"is of {kinds[self.exact]} time"
+            ), []
         told = self.find_calibration(case)
         if told is None:
             what = f"{self.path.name} does not tell how {case.program} was measured"
-            return Incomparability(f"{what}; calibrate again", UNTOLD), []
+            return comparability.Incomparability(f"{what}; calibrate again", UNTOLD), []
         known = told.get("circumstances", {})
         own, theirs = ({ROUNDS: 1} | dict(each) for each in (ours.method, told["method"]))
-        if lacking := find_missing_fact(own, theirs) or find_missing_fact(ours.circumstances, known):
+        if lacking := comparability.find_missing_fact(own, theirs) or comparability.find_missing_fact(
+            ours.circumstances, known
+        ):
             what = f"{self.path.name} does not tell the {lacking} it was measured with"
-            return Incomparability(f"{what}; calibrate again", UNTOLD), []
-        found = [Difference(key, value, theirs[key]) for key, value in own.items() if value != theirs[key]]
-        found += list_differences(ours.circumstances, known)
+            return comparability.Incomparability(f"{what}; calibrate again", UNTOLD), []
+        found = [
+            comparability.Difference(key, value, theirs[key])
+            for key, value in own.items()
+            if value != theirs[key]
+        ]
+        found += comparability.list_differences(ours.circumstances, known)
         if ours.has_unidentified_processor and "cpu_model" not in {each.name for each in found}:
-            found.append(UnidentifiedProcessor("cpu_model", ours.cpu_model, told["method"]["cpu_model"]))
+            found.append(
+                comparability.UnidentifiedProcessor("cpu_model", ours.cpu_model, told["method"]["cpu_model"])
+            )
         return None, found
 
 
@@ -221,21 +225,21 @@ def make_reference_set(path: Path, known: Mapping[Case, Reference]) -> Reference
     """Make the references of one file, with all that its provenance says of them."""
     origin = read_provenance(path)
     measured = (case for case, each in known.items() if not each.exact)
-    placed = {case: read_placed_launches(origin, case) for case in measured}
+    placed = {case: comparability.read_placed_launches(origin, case) for case in measured}
     return ReferenceSet(
         path,
         add_noise(known, origin),
         origin,
         unfounded=dict(find_unfounded(known, origin)),
         elsewhere=estimate_elsewhere(known, placed),
-        shifting=is_shifting(placed.values()),
+        shifting=comparability.is_shifting(placed.values()),
     )
 
 
 def add_noise(references: Mapping[Case, Reference], origin: Mapping[str, Any]) -> dict[Case, Reference]:
     """Return the references of one file with what launches, similar cases and sessions say of noise."""
     measured = (case for case, each in references.items() if not each.exact)
-    placed = {case: some[0] for case in measured if (some := read_placed_launches(origin, case))}
+    placed = {case: some[0] for case in measured if (some := comparability.read_placed_launches(origin, case))}
     known = {
         case: replace(each, core_latency=placed[case].core_latency, since=placed[case].since)
         if case in placed
@@ -246,7 +250,7 @@ def add_noise(references: Mapping[Case, Reference], origin: Mapping[str, Any]) -
 
 
 def estimate_elsewhere(
-    references: Mapping[Case, Reference], launches: Mapping[Case, Sequence[PlacedLaunches]]
+    references: Mapping[Case, Reference], launches: Mapping[Case, Sequence[comparability.PlacedLaunches]]
 ) -> dict[Case, tuple[Reference, ...]]:
     """Estimate the references of launches that lay otherwise than those behind the rows of one file.
 
@@ -271,7 +275,7 @@ def estimate_elsewhere(
 
 def _estimate(
     values: Mapping[Case, Sequence[float]],
-    placed: Mapping[Case, PlacedLaunches],
+    placed: Mapping[Case, comparability.PlacedLaunches],
     references: Mapping[Case, Reference],
 ) -> dict[Case, Reference]:
     """Estimate references of these values, in the units of those that are known."""
@@ -289,7 +293,7 @@ def _estimate(
 
 def _add_noise(
     references: Mapping[Case, Reference],
-    placed: Mapping[Case, PlacedLaunches],
+    placed: Mapping[Case, comparability.PlacedLaunches],
     homes: Mapping[Case, Reference] = MappingProxyType({}),
 ) -> dict[Case, Reference]:
     """Return references with what launches, similar cases and sessions say of their noise, and their headlines.
@@ -320,3 +324,37 @@ def _know_noise(
         for case, each in known.items()
     }
     return add_session_priors(known, load_session_priors())
+
+
+PROGRAM = "mpicost"
+
+
+def read_reference_trials(
+    roots: Sequence[Path], system: str, partition: str, environment: str
+) -> tuple[int, int] | None:
+    """Read trials and rounds of a launch of mpicost behind the references of an environment; None if unknown.
+
+    A file that cannot be read has no count here: whoever compares with it says what is wrong.
+    """
+    try:
+        path = reference_file.find_reference_file(roots, system, partition, environment)
+        told = read_provenance(path)["programs"].get(PROGRAM) if path else None
+        method = provenance.list_calibrations(told)[0]["method"] if told else {}
+        trials, rounds = method.get("trials"), method.get(ROUNDS, 1)
+    except (UsageError, OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
+    if type(trials) is not int or type(rounds) is not int:
+        return None
+    return (trials, rounds) if trials > 1 and rounds > 0 else None
+
+
+def describe_unusual_trials(planned: Iterable[PlannedLaunch]) -> list[str]:
+    """Describe, a line per number, the environments measured with other trial counts than the papers'."""
+    found: dict[int, set[str]] = {}
+    for launch in planned:
+        if launch.program == PROGRAM and launch.cases and launch.trials != PAPERS:
+            found.setdefault(launch.trials, set()).add(launch.environment)
+    return [
+        f"{trials} trials of mpicost, not {PAPERS}: {', '.join(sorted(environments))}"
+        for trials, environments in sorted(found.items())
+    ]

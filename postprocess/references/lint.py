@@ -14,16 +14,15 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.formats import DATE_FORMAT, quantity
-from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.base.formats import DATE_FORMAT, MEGABYTES, SECONDS, quantity
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import OWN_PROGRAMS
-from postprocess.references import expected_failures, provenance, reference_file
-from postprocess.references.placed_launches import read_placed_launches
+from postprocess.references import decisions, provenance, reference_file
+from postprocess.references.comparability import read_placed_launches
 from postprocess.references.provenance import read_provenance
 from postprocess.references.reference_file import KEYS
-from postprocess.stats.estimate import estimate_references
+from postprocess.stats.band import estimate_references
 from site_configs.schema.waivers import DIFFERENCES
 
 #: Least and most that a center may be: a call takes from a nanosecond to an hour, a rate is what memory can.
@@ -73,7 +72,7 @@ def lint_expected(path: Path) -> list[str]:
     for file in sorted(path.parent.glob("*/*.tsv")):
         if not reference_file.lint_reference_file(file):
             cases += reference_file.load_references(file, *ReferencePlace.of_file(file))
-    return expected_failures.lint_expected_file(path, expected_failures.utc_today(), cases or None)
+    return decisions.lint_expected_file(path, decisions.utc_today(), cases or None)
 
 
 def find_implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:

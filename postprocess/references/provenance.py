@@ -9,9 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files
-from postprocess.base.documents import strict_json
-from postprocess.base.documents.strict_json import JsonObject
+from postprocess.base import files, strict_json
+from postprocess.base.strict_json import JsonObject
 from postprocess.model import measurement
 from postprocess.model.case import Case
 from postprocess.stats.sessions import number_sessions

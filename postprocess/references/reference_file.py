@@ -9,19 +9,59 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 from postprocess.base import files
-from postprocess.base.documents.strict_json import format_external
 from postprocess.base.errors import UsageError
-from postprocess.base.units import MEGABYTES, SECONDS, UNITS, parse_unit
+from postprocess.base.formats import MEGABYTES, SECONDS, UNITS, parse_unit
+from postprocess.base.strict_json import format_external
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.reference import Reference
+from postprocess.model.reference import Prior, Reference
 from postprocess.model.routines.benchmark import ROTATE
 from postprocess.model.routines.mpicost import CACHES, SYNCHRONISERS
-from postprocess.references import provenance, session_priors
+from postprocess.references import provenance
+from postprocess.stats.priors import SPREAD_COLUMNS, Key
+
+PATH = Path(__file__).parents[2] / "reference_data" / "session_spreads.tsv"
+
+
+@cache
+def load_session_priors(path: Path = PATH) -> dict[Key, Prior]:
+    """Load the table by cache state and smallest size; lines that begin with ``#`` name its source.
+
+    :raises UsageError: naming file, row and fix
+    """
+    try:
+        lines = files.read_text(path).splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}; restore the file") from None
+    rows = [(n, line) for n, line in enumerate(lines, 1) if line and not line.startswith("#")]
+    if not rows or tuple(rows[0][1].split("\t")) != SPREAD_COLUMNS or len(rows) == 1:
+        raise UsageError(f"{path}: has not the columns {', '.join(SPREAD_COLUMNS)}; restore the file")
+    found = {}
+    for number, line in rows[1:]:
+        try:
+            cache_state, least, spread, degrees, _, _ = line.split("\t")
+            prior = Prior(float(spread), float(degrees))
+            if not (0 < prior.spread < 1 and 1 <= prior.degrees < 1000):
+                raise ValueError("spread or degrees out of range")
+            found[cache_state, int(least)] = prior
+        except ValueError as error:
+            raise UsageError(f"{path}: row {number}: {error}; restore the file") from None
+    return found
+
+
+def lint_session_priors(path: Path) -> list[str]:
+    """Find the first fault of the table, if it has one."""
+    try:
+        load_session_priors(path)
+    except UsageError as error:
+        return [str(error)]
+    return []
+
 
 Row = TypeVar("Row")
 
@@ -72,7 +112,7 @@ COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
 #: that a cell may hold
 WORDS = {"cache": (*CACHES, ROTATE), "sync": SYNCHRONISERS, "unit": tuple(UNITS)}
 HEADER = "\t".join(COLUMNS)
-#: Known failures of a system, see :mod:`postprocess.references.expected_failures`
+#: Known failures of a system, see :mod:`postprocess.references.decisions`
 EXPECTED = "expected.tsv"
 EXACT = "exact"  #: in the column ``spread``
 INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -138,12 +178,12 @@ def lint_reference_files(root: Path) -> list[str]:
         parts = path.relative_to(root).parts
         if parts[0] == "historical":
             continue
-        if path.name == session_priors.PATH.name and len(parts) == 1:
-            problems += session_priors.lint_session_priors(path)
+        if path.name == PATH.name and len(parts) == 1:
+            problems += lint_session_priors(path)
         elif path.suffix == ".tsv" and len(parts) == 3:
             problems += lint_reference_file(path)
         elif path.name == EXPECTED and len(parts) == 2:
-            continue  # :mod:`postprocess.references.expected_failures` looks at it
+            continue  # :mod:`postprocess.references.decisions` looks at it
         elif path.suffix == ".tsv":
             problems.append(f"{path}: is never read; move it to SYSTEM/PARTITION/ENVIRONMENT.tsv")
         elif path.name.endswith(provenance.SUFFIX) and not provenance.locate_described(path).exists():

@@ -14,14 +14,13 @@ from itertools import groupby
 from markupsafe import Markup
 
 from postprocess.base import formats
-from postprocess.base.formats import plural, quantity
-from postprocess.base.units import find_better_direction
+from postprocess.base.formats import find_better_direction, plural, quantity
 from postprocess.model.verdict import HEALTHY, WORTH_A_LOOK, CaseResult, Verdict, find_varying_fields
 from postprocess.report.curves import MANY_CASES, Curves, PlacedCase
+from postprocess.report.first_screen import Past, Step, find_epochs
 from postprocess.report.overview import sort_by_severity
-from postprocess.report.past import Past, Step, find_epochs
 from postprocess.report.trial_selection import CaseTrials
-from postprocess.results.nights import Night
+from postprocess.results.query import Night
 
 STEP = 2  #: units of a night
 HEIGHT = 40

@@ -1,7 +1,9 @@
-"""One document for the pages of an analysis: built once, written as HTML, Markdown and JSON."""
+"""The pages of an analysis: one document, built once, written safely as HTML, Markdown and JSON."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,12 +11,101 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import jinja2
 from markupsafe import Markup
 
-from postprocess.base.formats import DASH
+from postprocess.base import files, formats, sanitize
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import DASH, TextTable, render_markdown_table
 from postprocess.base.sanitize import choose_fence, escape_markdown, sanitize_line
-from postprocess.base.text_table import TextTable, render_markdown_table
-from postprocess.report import templating
+from postprocess.model.verdict import Verdict, is_healthy
+
+TEMPLATES = Path(__file__).parent / "templates"
+#: What stands beside a tone, or for it where there is no colour.
+STAMPS = {"good": "✓", "fair": "?", "bad": "✗"}
+
+
+@dataclass(frozen=True)
+class PageScript:
+    """The script of a page, and the hash by which the page's policy allows it and no other."""
+
+    text: Markup
+    hash: str
+
+
+def read_script(name: str) -> PageScript:
+    """Read a script of the templates' folder, which is ours and printed as it is."""
+    text = files.read_text(TEMPLATES / name)
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return PageScript(Markup(text), f"sha256-{digest}")
+
+
+def render_html_template(template: str, context: Mapping[str, Any], **pictures: Callable[..., str]) -> str:
+    """Render a page, with what it prints escaped. ``pictures`` are its filters that draw SVG."""
+    environment = _open_templates()
+    environment.filters.update({name: _finished(draw) for name, draw in pictures.items()})
+    return environment.get_template(template).render(context)
+
+
+def write_pages(pages: Mapping[Path, str]) -> None:
+    """Write pages that belong together, whole or not at all.
+
+    :raises UsageError: if they cannot be written.
+    """
+    try:
+        files.replace_files({path: text.encode("utf-8") for path, text in pages.items()})
+    except OSError as error:
+        problem = f"{error.filename or next(iter(pages)).parent}: cannot be written: {error.strerror}"
+        raise UsageError(f"{problem}; make room or change its rights") from None
+
+
+def _open_templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=True,
+        finalize=_as_html,
+    )
+    environment.globals.update(
+        plural=formats.plural,
+        percent=_finished(formats.format_percent),
+        number=_finished(formats.number),
+        quantity=_finished(_quantity),
+        band=_finished(formats.format_band),
+    )
+    environment.filters.update(
+        us=_finished(formats.microseconds),
+        factor=_finished(formats.factor),
+        slowdown=formats.format_slowdown,
+        whole=_finished(formats.format_whole),
+        size=_finished(formats.size),
+        binary_size=_finished(formats.binary_size),
+        duration=_finished(formats.duration),
+        lines=sanitize.sanitize_lines,
+        stamp=lambda tone: STAMPS[str(tone)],
+        sign=lambda word: Verdict(word).sign,
+        tone=lambda word, strict: Verdict(word).tone if is_healthy(word, strict) else "bad",
+    )
+    return environment
+
+
+def _quantity(value: float | None, unit: str) -> str:
+    """Format a quantity with the Greek letter, which a page can show."""
+    return formats.quantity(value, unit).replace(" us", " µs")
+
+
+def _finished(write: Callable[..., str]) -> Callable[..., Markup]:
+    """Return a writer whose output is not escaped again."""
+    return lambda *values: Markup(write(*values))
+
+
+def _as_html(value: object) -> object:
+    """Return what a template prints, before it is escaped: finished markup as it is, the rest sanitised."""
+    return value if isinstance(value, Markup) else sanitize.sanitize_line(value)
+
 
 LONG = 12  #: letters of a cell, above which it is wrapped where room is scarce
 BLANK = ("", DASH)  #: cells that a narrow screen leaves out
@@ -144,7 +235,7 @@ def write_document(document: Document, page: Path) -> Path:
     pages = {page: render_html(document), page.with_suffix(".md"): render_markdown(document)}
     if document.data is not None:
         pages[page.with_suffix(".json")] = json.dumps(document.data, indent=1, allow_nan=False) + "\n"
-    templating.write_pages(pages)
+    write_pages(pages)
     return page
 
 
@@ -156,7 +247,7 @@ def render_html(document: Document) -> str:
         "headline": document.headline,
         "sections": drop_empty(document.sections),
     }
-    return templating.render_html_template(
+    return render_html_template(
         "document.html.j2",
         context,
         drawn=lambda block: block.draw(),
@@ -175,7 +266,7 @@ def name_cell_classes(cell: str, is_number: bool) -> str:
 def render_markdown(document: Document) -> str:
     """Render a document in Markdown."""
     ending = Section("How to read this", [Lines(Role.ITEM, document.how_to_read)])
-    stamp = templating.STAMPS[document.tone]
+    stamp = STAMPS[document.tone]
     parts = [
         f"# Plumbline {escape_markdown(document.kind)}: {stamp} {escape_markdown(document.headline)}",
         escape_markdown(" · ".join(document.where)),
@@ -230,3 +321,12 @@ def drop_empty(sections: Sequence[Section]) -> list[Section]:
         ]
         kept += [replace(section, blocks=blocks)] if blocks else []
     return kept
+
+
+#: Of a launch.
+JUDGED = (
+    "A launch of mpicost says its steady time, the mean of the fastest quarter of its trials; one of OSU or "
+    "IMB says the judged column of its table."
+)
+#: Of an analysis that judges something else.
+NOT_STEADY = "not the steady time, by which nights and comparisons judge"

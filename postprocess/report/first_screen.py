@@ -1,23 +1,117 @@
-"""The first screen of a session's page: what the session can see, and what to do next at which cost."""
+"""The first screen of a session: what it can see, what is new, and what to do next at which cost."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from postprocess.base import formats
+from postprocess.base.formats import plural
 from postprocess.model.case import LaunchPlace
 from postprocess.model.groups import CaseGroup
 from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.session import list_site_words
-from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.report.case_lines import TOLD, format_again, list_groups
-from postprocess.report.sensitivity import STEPS, count_known, describe_tonight, select_with_power
-from postprocess.results.query import JUDGING
+from postprocess.model.verdict import CaseResult, Verdict, is_healthy
+from postprocess.report import overview
+from postprocess.results.query import JUDGING, Night
 from postprocess.results.summary import SessionSummary
-from postprocess.stats.sequence import APART_MINUTES
+from postprocess.stats.detection import APART_MINUTES
+
+MOST_NIGHTS = 60  #: of a case, the last ones
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change of the level of a case that stays, or stayed for a while."""
+
+    session: str  #: the first one on the new level
+    text: str  #: such as ``+12.0% since 2026-11-03``
+
+
+@dataclass(frozen=True)
+class Past:
+    """The nights of a session's cases, by key; the session itself is the last of them."""
+
+    nights: Mapping[str, Sequence[Night]] = field(default_factory=dict)
+    steps: Mapping[str, Sequence[Step]] = field(default_factory=dict)
+    problem: str = ""  #: why there is none, or empty
+
+
+@dataclass(frozen=True)
+class NewsItem:
+    """Cases of which the same is new."""
+
+    tone: str  #: ``bad``, ``fair`` or ``good``
+    what: str  #: such as ``not healthy any more``
+    results: tuple[CaseResult, ...]
+
+
+@dataclass(frozen=True)
+class News:
+    """What a session says that the night before it did not."""
+
+    day: str  #: of the night before; empty if there is none
+    items: tuple[NewsItem, ...]
+
+    @property
+    def line(self) -> str:
+        """The whole in one line."""
+        if not self.day:
+            return "the first night of these cases: there is nothing to hold it against"
+        told = [f"{plural(len(item.results), 'case')} {item.what}" for item in self.items]
+        return f"since {self.day}: {', '.join(told) or 'nothing'}"
+
+
+def find_news(summary: SessionSummary, past: Past) -> News:
+    """Find what is new since the last night in which each case was measured."""
+    before = {key: nights[-2] for key, nights in past.nights.items() if len(nights) > 1}
+    kinds: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in overview.sort_by_severity(summary.results):
+        if kind := _find_change(result, before.get(result.case.key), summary.strict):
+            kinds.setdefault(kind, []).append(result)
+    unknown = [
+        each for each in summary.results if before and each.value is not None and each.case.key not in before
+    ]
+    items = [NewsItem(tone, what, tuple(found)) for (tone, what), found in kinds.items()]
+    if unknown:
+        items.append(NewsItem("fair", "not in any night before", tuple(unknown)))
+    return News(max((night.day for night in before.values()), default=""), tuple(items))
+
+
+def _find_change(result: CaseResult, night: Night | None, strict: bool) -> tuple[str, str] | None:
+    """Find how the verdict of a case changed: its tone and what to say of it; None if it says the same."""
+    if night is None or night.verdict == result.verdict:
+        return None
+    was = is_healthy(night.verdict, strict)  # type: ignore[arg-type]
+    now = result.counts_as_healthy(strict)
+    if was and not now:
+        return "bad", f"newly {result.verdict}"
+    if result.verdict is Verdict.SUSPECT:
+        return "fair", "newly suspect" if was else f"now suspect ({night.verdict} before)"
+    if not now or (was and night.verdict != Verdict.SUSPECT):
+        return None
+    if result.verdict.tone == "good":
+        return "good", f"no longer {night.verdict}"
+    return "fair", f"now {result.verdict} ({night.verdict} before)"
+
+
+def find_epochs(nights: Sequence[Night]) -> list[int]:
+    """Find the nights from which another reference or another MPI library counts."""
+    return [
+        n
+        for n in range(1, len(nights))
+        if nights[n].library != nights[n - 1].library or _moved(nights[n - 1], nights[n])
+    ]
+
+
+def _moved(before: Night, after: Night) -> bool:
+    """Return whether the reference of a night lies outside the band of the one before it."""
+    if before.band is None or after.reference is None:
+        return False
+    return not before.band[0] <= after.reference <= before.band[1]
+
 
 MOST_PROPOSED = 4
 FIRST_PHASES = ("set-up", "build", "calibration")  #: of a first night
@@ -50,7 +144,7 @@ class NumberedGroup:
     def explained(self) -> bool:
         """Whether it is one case whose reason tells its value and reference."""
         group = self.group
-        return len(group.results) == 1 and group.verdict in TOLD and bool(group.reason)
+        return len(group.results) == 1 and group.verdict in overview.TOLD and bool(group.reason)
 
 
 def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
@@ -60,18 +154,18 @@ def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
             number,
             group,
             any(not result.counts_as_healthy(summary.strict) for result in group.results),
-            format_again(group, number, summary),
+            overview.format_again(group, number, summary),
         )
-        for number, group in enumerate(list_groups(summary), 1)
+        for number, group in enumerate(overview.list_groups(summary), 1)
     ]
 
 
 def describe_sight(results: Sequence[CaseResult]) -> str:
     """Describe what would be called tonight; empty if nothing is known of it."""
-    known = select_with_power(results)
+    known = overview.select_with_power(results)
     if not known:
         return ""
-    return f"tonight would see, of {count_known(known, results)}: {describe_tonight(known)}"
+    return f"tonight would see, of {overview.count_known(known, results)}: {overview.describe_tonight(known)}"
 
 
 def propose_next(summary: SessionSummary) -> list[Proposal]:
@@ -127,12 +221,12 @@ def format_command(verb: str, summary: SessionSummary) -> str:
 
 def describe_gain(results: Sequence[CaseResult]) -> str:
     """Describe what further good nights will see that this one does not; empty if they see no more."""
-    known = select_with_power(results)
+    known = overview.select_with_power(results)
     tonight = [result.detectable for result in known]
     learned = [result.detectable_learned for result in known]
-    step = next((each for each in STEPS if _count(learned, each) > _count(tonight, each)), None)
+    step = next((each for each in overview.STEPS if _count(learned, each) > _count(tonight, each)), None)
     if step is None:
-        few = 2 * _count(learned, STEPS[0]) < len(known)
+        few = 2 * _count(learned, overview.STEPS[0]) < len(known)
         return BLIND_MACHINE if few else ""
     name = "2 times slower" if step == 1.0 else f"{step:.0%} slower"
     now, then = _count(tonight, step), _count(learned, step)

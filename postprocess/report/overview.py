@@ -1,18 +1,191 @@
-"""What a reader wants to know first: the verdict on the whole, what failed, and where."""
+"""What a reader wants to know first: the verdict on the whole, what failed and where, what could be detected.
+
+A reason that many cases share stands once. On a terminal no line is wider than it, but for a command, which
+must be whole to be copied; a pipe gets each line whole, so that ``grep`` finds a case by its key.
+"""
 
 from __future__ import annotations
 
 import math
+import shlex
 import statistics
+import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from postprocess.base.formats import format_whole, plural
-from postprocess.model.reference import ENOUGH_LAUNCHES
-from postprocess.model.verdict import STRICT_HEALTHY, CaseResult, Verdict, count_verdicts
-from postprocess.report.sensitivity import select_with_power
+import numpy as np
+from rich.text import Text
+
+from postprocess.base import formats
+from postprocess.base.formats import format_slowdown, format_whole, plural
+from postprocess.base.sanitize import sanitize_line
+from postprocess.model.groups import CaseGroup, group_cases
+from postprocess.model.reference import ENOUGH_LAUNCHES, MOST_SESSIONS
+from postprocess.model.routines.mpicost import program_sort_key
+from postprocess.model.verdict import (
+    INSIDE,
+    JUDGED,
+    LOOKED_SLOW,
+    STRICT_HEALTHY,
+    CaseResult,
+    Verdict,
+    count_verdicts,
+)
 from postprocess.results.summary import SessionSummary
-from postprocess.stats.power import BLIND
+from postprocess.stats.detection import BLIND
+from postprocess.stats.priors import SIZES, group_of
+
+BOUNDS = (0.05, 0.10, 0.20, 0.50, 1.00)  #: of detectable slowdowns, beyond which is the next class
+CLASSES = (*(f"{bound:.0%}" for bound in BOUNDS), "more", "nothing")
+MOST_WORST = 15
+TARGET = 0.10  #: slowdown that every case ought to see
+STEPS = (1.0, 0.5, 0.2, 0.1)  #: slowdowns whose detection is told
+
+
+@dataclass(frozen=True)
+class SensitivityRow:
+    """Cases of one kind with their detection limits: slowdowns as fractions, None if none is detected."""
+
+    name: tuple[str, ...]  #: program, environment, and class of sizes
+    cases: int
+    shares: tuple[int, ...]  #: cases by the classes of :data:`CLASSES`
+    seen: int  #: cases that see :data:`TARGET`
+    median: float | None
+    most: float | None  #: that nine cases in ten see
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The section on detection limits."""
+
+    line: str  #: the whole in one line
+    programs: tuple[SensitivityRow, ...]  #: by program and environment
+    rows: tuple[SensitivityRow, ...]  #: and by class of sizes
+    worst: tuple[CaseResult, ...]
+
+
+def assess_sensitivity(summary: SessionSummary) -> Sensitivity | None:
+    """Assess which slowdowns this session would miss; None if no case was judged with known scatter."""
+    known = select_with_power(summary.results)
+    if not known:
+        return None
+    return Sensitivity(
+        summarise_sensitivity(summary.results),
+        tuple(build_sensitivity_rows(known, lambda each: (each.case.program, each.case.environment))),
+        tuple(build_sensitivity_rows(known, _kind)),
+        tuple(list_least_sensitive(known)),
+    )
+
+
+def summarise_sensitivity(results: Sequence[CaseResult]) -> str:
+    """Summarise, in one line, in how many cases a slowdown from now on would be called; empty if unknown."""
+    known = select_with_power(results)
+    if not known:
+        return ""
+    tonight = describe_tonight(known)
+    soon = describe_steps(STEPS[1:], [result.detectable_soon for result in known])
+    learned = describe_steps(STEPS[1:], [result.detectable_learned for result in known])
+    line = (
+        f"called from tonight on, of {count_known(known, results)}: {tonight}; if it lasts three nights: {soon}"
+    )
+    return line if learned == soon else f"{line}; by references of {MOST_SESSIONS} nights: {learned}"
+
+
+def count_known(known: Sequence[CaseResult], results: Sequence[CaseResult]) -> str:
+    """Count the cases that were judged by a reference of known scatter, and say if those are not all."""
+    cases = plural(len(known), "case")
+    ran = sum(result.verdict is not Verdict.SKIPPED for result in results)
+    return cases if ran == len(known) else f"{cases} that a reference judged ({format_whole(ran)} were to run)"
+
+
+def describe_tonight(known: Sequence[CaseResult]) -> str:
+    """Describe what would be called tonight; if not even twice the time, what is called at best."""
+    limits = [result.detectable for result in known]
+    told = describe_steps(STEPS, limits)
+    seen = sorted(limit for limit in limits if limit is not None)
+    if not seen or seen[0] <= STEPS[0]:
+        return told
+    return f"{told}, {format_slowdown(1 + seen[0])} at best"
+
+
+def describe_steps(steps: Sequence[float], limits: Sequence[float | None]) -> str:
+    """Describe in how many cases slowdowns of these sizes, the largest first, would be called."""
+    told: list[str] = []
+    for step in steps:
+        name = f"{1 + step:.0f} times slower" if step >= 1 else f"{step:.0%}"
+        if not (seen := sum(limit is not None and limit <= step for limit in limits)):
+            return ", ".join([*told, f"{name} in none"])
+        told.append(f"{name} in {'all' if seen == len(limits) else format_whole(seen)}")
+    return ", ".join(told)
+
+
+def select_sensitive(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """Select the results that call a slowdown of ``TARGET`` within three nights."""
+    return [result for result in results if (result.detectable_soon or np.inf) <= TARGET]
+
+
+def select_with_power(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """Select the results that were judged by a reference of known scatter."""
+    return [result for result in results if result.reference and _is_known(result)]
+
+
+def _is_known(result: CaseResult) -> bool:
+    return result.detectable is not None or result.spread is not None or _is_blind(result)
+
+
+def _is_blind(result: CaseResult) -> bool:
+    return result.reference_launches == 1
+
+
+def _kind(result: CaseResult) -> tuple[str, ...]:
+    return result.case.program, result.case.environment, SIZES[group_of(result.case)[1]]
+
+
+def build_sensitivity_rows(
+    results: Sequence[CaseResult], name: Callable[[CaseResult], tuple[str, ...]]
+) -> list[SensitivityRow]:
+    """Build a row for each name, in their order."""
+    found: dict[tuple[str, ...], list[CaseResult]] = {}
+    for result in results:
+        found.setdefault(name(result), []).append(result)
+
+    def order(key: tuple[str, ...]) -> tuple[object, ...]:
+        return program_sort_key(key[0]), key[1], SIZES.index(key[2]) if key[2:] else 0
+
+    return [build_sensitivity_row(key, found[key]) for key in sorted(found, key=order)]
+
+
+def build_sensitivity_row(name: tuple[str, ...], results: Sequence[CaseResult]) -> SensitivityRow:
+    """Build the row of these cases."""
+    values = [np.inf if result.detectable is None else result.detectable for result in results]
+    counts = Counter(classify_detectable(result.detectable) for result in results)
+    median, most = np.quantile(values, (0.5, 0.9), method="inverted_cdf")
+    return SensitivityRow(
+        name,
+        len(results),
+        tuple(counts[n] for n in range(len(CLASSES))),
+        len(select_sensitive(results)),
+        *(float(value) if np.isfinite(value) else None for value in (median, most)),
+    )
+
+
+def classify_detectable(detectable: float | None) -> int:
+    """Classify a detectable slowdown, a fraction of the time, into :data:`CLASSES`; a bound is inside."""
+    if detectable is None:
+        return len(CLASSES) - 1
+    return int(np.searchsorted(BOUNDS, detectable))
+
+
+def list_least_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
+    """List the least sensitive cases, those that detect nothing first."""
+
+    def sight(result: CaseResult) -> tuple[float, object]:
+        return -np.inf if result.detectable is None else -result.detectable, result.case
+
+    short = [each for each in results if classify_detectable(each.detectable) > BOUNDS.index(TARGET)]
+    return sorted(short, key=sight)[:MOST_WORST]
+
 
 MOST_REASONS = 3  #: for skipping, in one line
 LONGEST_REASON = 60
@@ -144,3 +317,97 @@ def _shortened(reason: str) -> str:
     """Return a reason up to what explains it further, and no longer than a line can bear."""
     first = reason.partition(";")[0].strip()
     return first if len(first) <= LONGEST_REASON else f"{first[: LONGEST_REASON - 3]}..."
+
+
+MOST_IN_GROUP = 5  #: cases that a terminal lists of one group
+TOLD = JUDGED - INSIDE  #: whose reasons begin with value and reference
+RUN = ["./plumbline", "run"]  #: how commands begin that ``run --failed`` can take together
+
+
+def list_groups(summary: SessionSummary) -> list[CaseGroup]:
+    """List the groups of cases that are not healthy, the worst first: ``run --failed`` counts them from 1."""
+    return group_cases(sort_by_severity([*summary.failed, *summary.outliers]))
+
+
+def format_group(
+    group: CaseGroup, number: int, summary: SessionSummary, shown: Sequence[CaseResult], width: int
+) -> Iterator[Text]:
+    """Format a group as lines.
+
+    :param number: of the group in :func:`list_groups`, from 1 on
+    :param shown: the cases of it that are listed
+    :param width: columns of the terminal; 0 for a pipe
+    """
+    good = all(result.counts_as_healthy(summary.strict) for result in group.results)
+    verdict = Text(str(group.verdict), "yellow" if good else "bold red")
+    if len(group.results) == 1:
+        (only,) = group.results
+        yield Text.assemble(verdict, "  ", (only.case.key, "bold"))
+        why = explain(only)
+    else:
+        number_of = formats.plural(len(group.results), "case")
+        yield Text.assemble(verdict, "  ", (number_of, "bold"))
+        for result in shown:
+            told = format_numbers(result)
+            yield Text(f"    {result.case.key}")
+            yield from [Text(f"      {told}")] if told else []
+        if left := len(group.results) - len(shown):
+            yield Text(f"    and {formats.format_whole(left)} more")
+        why = group.reason
+    if why:
+        yield from wrap("  why: ", sanitize_line(why), width)
+    if again := format_again(group, number, summary):
+        yield Text(f"  again: {again}")
+
+
+def wrap(label: str, text: str, width: int) -> list[Text]:
+    """Wrap a text to the width of a terminal behind its label; a pipe gets it in one line."""
+    if not width:
+        return [Text(label + text)]
+    indent = " " * len(label)
+    lines = textwrap.wrap(
+        text,
+        max(width, 2 * len(label)),
+        initial_indent=label,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return list(map(Text, lines or [label.rstrip()]))
+
+
+def format_numbers(result: CaseResult) -> str:
+    """Format what was measured, and what it is held against; empty if nothing was measured."""
+    if result.value is None:
+        return ""
+    told = formats.quantity(result.value, result.unit)
+    if result.reference is None:
+        return told
+    compared = formats.format_comparison(result.value, result.reference, result.unit)
+    return f"{told}, {compared} its reference {formats.quantity(result.reference, result.unit)}"
+
+
+def explain(result: CaseResult) -> str:
+    """Explain a verdict: the numbers unless the reason has them, the reason, and q where it counts."""
+    numbers = "" if result.verdict in TOLD and result.reason else format_numbers(result)
+    doubted = result.verdict in LOOKED_SLOW and result.q is not None
+    q = f"q = {formats.factor(result.q)}" if doubted else ""
+    return "; ".join(filter(None, (numbers, result.reason, q)))
+
+
+def format_again(group: CaseGroup, number: int, summary: SessionSummary) -> str:
+    """Format the command that measures a group again; empty if there is none."""
+    commands = {result.rerun for result in group.results if result.rerun}
+    if not commands:
+        return ""
+    if all(split_command(command)[:2] == RUN for command in commands):
+        return f"./plumbline run --failed {summary.session}:{number}"
+    return sanitize_line(min(commands))
+
+
+def split_command(command: str) -> list[str]:
+    """Split a command into its words; into none if it is no command."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []

@@ -1,35 +1,27 @@
-"""The pictures of the report, each as inline SVG: lines over processes or bytes, and trials."""
+"""The pictures of the report and the signs of their legends, each as inline SVG."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
 import numpy as np
+from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from postprocess.base import formats
+from postprocess.base.formats import MEGABYTES, SECONDS
 from postprocess.base.sanitize import sanitize_line
-from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.report import axes as small
-from postprocess.report.panels import (
-    LINEAR,
-    LOGARITHMIC,
-    MILLISECONDS,
-    SIZED,
-    X_LABELS,
-    Panel,
-    PanelLine,
-    Point,
-)
-from postprocess.report.svg import BAD, GOOD, INK, MARKERS, MUTED, PAPER, SERIES, apply_style, render_inline_svg
+from postprocess.report import drawing
+from postprocess.report import drawing as small
 from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 
 MICRO = 1e6
-Y_LABELS = {SECONDS: "µs", MILLISECONDS: "ms", MEGABYTES: "MB/s"}
-SPOKEN = {SECONDS: "time", MILLISECONDS: "time", MEGABYTES: "bandwidth"}
+Y_LABELS = {SECONDS: "µs", drawing.MILLISECONDS: "ms", MEGABYTES: "MB/s"}
+SPOKEN = {SECONDS: "time", drawing.MILLISECONDS: "time", MEGABYTES: "bandwidth"}
 MOST_MARKED = 8  #: points of a line that has its marker at each; a longer one has it at every few
 SPREAD = 1.5  #: of environments beside each other at the only place of x, as a factor
 MOST_LABELLED = 4  #: environments whose values are written beside their points
@@ -38,59 +30,59 @@ FAR = 10.0  #: a band that reaches further out than this factor is cut off
 GAP = 5  #: trials of room between two launches
 
 KINDS: dict[str, dict[str, Any]] = {
-    "kept": {"marker": "o", "color": SERIES[0], "markersize": 4, "markeredgewidth": 0},
-    "spike": {"marker": "^", "fillstyle": "none", "markeredgecolor": BAD, "markersize": 6.5},
-    "first": {"marker": "s", "fillstyle": "none", "markeredgecolor": INK, "markersize": 5.5},
-    "late": {"marker": "x", "markeredgecolor": MUTED, "markersize": 5.5},
+    "kept": {"marker": "o", "color": drawing.SERIES[0], "markersize": 4, "markeredgewidth": 0},
+    "spike": {"marker": "^", "fillstyle": "none", "markeredgecolor": drawing.BAD, "markersize": 6.5},
+    "first": {"marker": "s", "fillstyle": "none", "markeredgecolor": drawing.INK, "markersize": 5.5},
+    "late": {"marker": "x", "markeredgecolor": drawing.MUTED, "markersize": 5.5},
 }
 LEVELS: dict[str, dict[str, Any]] = {
-    "steady": {"color": INK, "linewidth": 1.5},
-    "headline": {"color": INK, "linewidth": 1.1, "linestyle": (0, (4, 2))},
-    "reference": {"color": GOOD, "linewidth": 1.2, "linestyle": (0, (1, 1.5))},
+    "steady": {"color": drawing.INK, "linewidth": 1.5},
+    "headline": {"color": drawing.INK, "linewidth": 1.1, "linestyle": (0, (4, 2))},
+    "reference": {"color": drawing.GOOD, "linewidth": 1.2, "linestyle": (0, (1, 1.5))},
 }
 MODELLED: dict[str, Any] = {"marker": "", "linestyle": (0, (4, 2)), "linewidth": 1.2}
-BAND: dict[str, Any] = {"color": GOOD, "alpha": 0.16, "linewidth": 0}
+BAND: dict[str, Any] = {"color": drawing.GOOD, "alpha": 0.16, "linewidth": 0}
 LOST: dict[str, Any] = {
     "marker": "x",
     "markersize": 8,
     "markeredgewidth": 2.2,
-    "markeredgecolor": MUTED,
+    "markeredgecolor": drawing.MUTED,
     "linestyle": "none",
 }
 RING: dict[str, Any] = {
     "marker": "o",
     "markersize": 13,
     "fillstyle": "none",
-    "markeredgecolor": BAD,
+    "markeredgecolor": drawing.BAD,
     "markeredgewidth": 1.8,
     "linestyle": "none",
 }
 
 
-@apply_style
-def draw_lines(panel: Panel) -> str:
+@drawing.apply_style
+def draw_lines(panel: drawing.Panel) -> str:
     """Draw one panel: a line per environment, its bands shaded, failed cases ringed.
 
     A case without a value breaks its line and leaves a cross at the lower edge. Where all cases
     share one x the environments stand side by side, each with its value.
     """
-    figure, axes = small.draw_panel(sanitize_line(panel.title), X_LABELS[panel.x], Y_LABELS[panel.unit])
+    figure, axes = small.draw_panel(sanitize_line(panel.title), drawing.X_LABELS[panel.x], Y_LABELS[panel.unit])
     values = sorted({point.x for line in panel.lines for point in line.points})
-    ranks = (panel.x == "peer" or panel.scale == LINEAR) and len(values) > 1
-    kind = "bytes" if panel.x in SIZED else panel.x
+    ranks = (panel.x == "peer" or panel.scale == drawing.LINEAR) and len(values) > 1
+    kind = "bytes" if panel.x in drawing.SIZED else panel.x
     set_x = small.set_linear_x if ranks else small.set_logarithmic_x
     places = set_x(axes, values, kind)
     drawn = [_scaled(line, _find_factor(panel.unit)) for line in panel.lines]
-    _scale_y(axes, [point for line in drawn for point in line.points], panel.scale != LOGARITHMIC)
+    _scale_y(axes, [point for line in drawn for point in line.points], panel.scale != drawing.LOGARITHMIC)
     for rank, (line, read) in enumerate(zip(panel.lines, drawn, strict=True)):
         aside = _aside(rank, len(panel.lines)) if len(values) == 1 else 1.0
         _line(axes, read, [places[point.x] * aside for point in line.points])
         if len(values) == 1 and len(panel.lines) <= MOST_LABELLED:
             _write_values(axes, line, places[values[0]] * aside, panel.unit)
-    return render_inline_svg(figure, _spoken(panel))
+    return drawing.render_inline_svg(figure, _spoken(panel))
 
 
-@apply_style
+@drawing.apply_style
 def draw_trials(shown: CaseTrials) -> str:
     """Draw the trials of a case in the order they were run, one launch after the other.
 
@@ -114,20 +106,20 @@ def draw_trials(shown: CaseTrials) -> str:
         _launch(axes, launch, start)
     _trial_ticks(axes, shown.launches, starts)
     name = f"{result.case.label} {result.case.bytes} bytes, {result.case.environment}"
-    return render_inline_svg(
+    return drawing.render_inline_svg(
         figure, f"Trials of {name}, steady time {formats.microseconds(result.value)} microseconds"
     )
 
 
 def choose_line_style(style: int) -> dict[str, Any]:
     return {
-        "color": SERIES[style % len(SERIES)],
-        "marker": MARKERS[style % len(MARKERS)],
+        "color": drawing.SERIES[style % len(drawing.SERIES)],
+        "marker": drawing.MARKERS[style % len(drawing.MARKERS)],
         "markersize": 6.5,
-        "markeredgecolor": PAPER,
+        "markeredgecolor": drawing.PAPER,
         "markeredgewidth": 0.8,
         "linewidth": 1.6,
-        "linestyle": "solid" if style < len(MARKERS) else (0, (3, 1.5)),
+        "linestyle": "solid" if style < len(drawing.MARKERS) else (0, (3, 1.5)),
     }
 
 
@@ -135,7 +127,7 @@ def _find_factor(unit: str) -> float:
     return formats.SHOWN[unit][0] if unit in formats.SHOWN else 1.0
 
 
-def _scaled(line: PanelLine, factor: float) -> PanelLine:
+def _scaled(line: drawing.PanelLine, factor: float) -> drawing.PanelLine:
     """Return a line in the unit that people read."""
     points = (
         replace(
@@ -148,7 +140,7 @@ def _scaled(line: PanelLine, factor: float) -> PanelLine:
     return replace(line, points=tuple(points))
 
 
-def _line(axes: Axes, line: PanelLine, places: Sequence[float]) -> None:
+def _line(axes: Axes, line: drawing.PanelLine, places: Sequence[float]) -> None:
     values = [math.nan if point.value is None else point.value for point in line.points]
     _bands(axes, line, places)
     marked = _marked(values)
@@ -158,7 +150,7 @@ def _line(axes: Axes, line: PanelLine, places: Sequence[float]) -> None:
     axes.plot([x for x, _ in rings], [y for _, y in rings], clip_on=False, **RING)
     lost = [x for x, y in rings if math.isnan(y)]
     edge = axes.get_xaxis_transform()
-    colour = SERIES[line.style % len(SERIES)]
+    colour = drawing.SERIES[line.style % len(drawing.SERIES)]
     axes.plot(lost, [0.04] * len(lost), transform=edge, **LOST | {"markeredgecolor": colour})
 
 
@@ -170,9 +162,9 @@ def _marked(values: Sequence[float]) -> list[int]:
     return [n for n, by_itself in enumerate(alone) if by_itself or n % step == 0]
 
 
-def _bands(axes: Axes, line: PanelLine, places: Sequence[float]) -> None:
+def _bands(axes: Axes, line: drawing.PanelLine, places: Sequence[float]) -> None:
     """Shade the bands between neighbours that both have one; a lone band is a bar."""
-    colour = SERIES[line.style % len(SERIES)]
+    colour = drawing.SERIES[line.style % len(drawing.SERIES)]
     ends = axes.get_ylim()
     for run in _runs(line.points):
         bands = [line.points[n].band or (0.0, 0.0) for n in run]
@@ -184,7 +176,7 @@ def _bands(axes: Axes, line: PanelLine, places: Sequence[float]) -> None:
             axes.vlines(x, lower, upper, color=colour, alpha=0.25, linewidth=7)
 
 
-def _runs(points: Sequence[Point]) -> Iterator[list[int]]:
+def _runs(points: Sequence[drawing.Point]) -> Iterator[list[int]]:
     """Return the stretches of neighbouring points that all have a band."""
     run: list[int] = []
     for number, point in enumerate(points):
@@ -197,7 +189,7 @@ def _runs(points: Sequence[Point]) -> Iterator[list[int]]:
         yield run
 
 
-def _write_values(axes: Axes, line: PanelLine, place: float, unit: str) -> None:
+def _write_values(axes: Axes, line: drawing.PanelLine, place: float, unit: str) -> None:
     for point in line.points:
         if _is_drawn(point.value):
             axes.annotate(
@@ -207,7 +199,7 @@ def _write_values(axes: Axes, line: PanelLine, place: float, unit: str) -> None:
                 textcoords="offset points",
                 va="center",
                 fontsize=9,
-                color=BAD if point.failed else INK,
+                color=drawing.BAD if point.failed else drawing.INK,
             )
 
 
@@ -215,7 +207,7 @@ def _write_value(value: float, unit: str) -> str:
     return formats.number(value, unit) if unit in formats.SHOWN else f"{value:.3g}"
 
 
-def _scale_y(axes: Axes, points: Sequence[Point], linear: bool) -> None:
+def _scale_y(axes: Axes, points: Sequence[drawing.Point], linear: bool) -> None:
     """Return an axis, logarithmic unless ``linear`` from 0, that holds what has a value."""
     values = [point.value for point in points if point.value is not None]
     if not values:
@@ -242,11 +234,11 @@ def _aside(number: int, of: int) -> float:
     return SPREAD ** (number / (of - 1) - 0.5) if of > 1 else 1.0
 
 
-def _spoken(panel: Panel) -> str:
+def _spoken(panel: drawing.Panel) -> str:
     failed = sum(point.failed for line in panel.lines for point in line.points)
     names = ", ".join(line.name for line in panel.lines)
     what = SPOKEN[panel.unit]
-    return f"{panel.title}: {what} over {X_LABELS[panel.x]} for {names}; {failed} failed"
+    return f"{panel.title}: {what} over {drawing.X_LABELS[panel.x]} for {names}; {failed} failed"
 
 
 def _starts(launches: Sequence[LaunchTrials]) -> list[int]:
@@ -274,3 +266,62 @@ def _trial_ticks(axes: Axes, launches: Sequence[LaunchTrials], starts: Sequence[
         return
     ticks = small.choose_counting_ticks(launches[0].times.size)
     small.set_ticks_x(axes, ticks, list(map(str, ticks)))
+
+
+WIDTH, HEIGHT = 28, 14  #: of a sign, in CSS pixels
+
+
+@drawing.apply_style
+def draw_line_key(style: int, modelled: bool = False) -> str:
+    """Draw the line and marker of an environment, or of a model, as SVG."""
+    figure, axes = _empty()
+    look = choose_line_style(style) | (MODELLED if modelled else {})
+    axes.plot([0, 0.5, 1], [0.5] * 3, markevery=[1], **look)
+    return drawing.render_inline_svg(figure, "")
+
+
+@drawing.apply_style
+def draw_marker_key(style: int) -> str:
+    """Draw the marker alone, where it stands for a machine, as SVG."""
+    figure, axes = _empty()
+    axes.plot([0.5], [0.5], **choose_line_style(style) | {"linestyle": "none"})
+    return drawing.render_inline_svg(figure, "")
+
+
+def draw_line_keys(names: Sequence[str]) -> dict[str, Markup]:
+    """Draw the sign of each environment's line, in the order of their styles."""
+    return {name: Markup(draw_line_key(style)) for style, name in enumerate(names)}
+
+
+@drawing.apply_style
+def draw_sign_keys() -> dict[str, Markup]:
+    """Draw every other sign by what it means: trials, levels, the band, failed and missing cases."""
+    drawn = {
+        **{kind: _key(style | {"linestyle": "none"}) for kind, style in KINDS.items()},
+        **{level: _key(style) for level, style in LEVELS.items()},
+        "band": _key(None),
+        "failed": _key(RING | {"markersize": 10}),
+        "missing": _key(LOST),
+    }
+    return {name: Markup(key) for name, key in drawn.items()}
+
+
+def _empty() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
+    axes = figure.add_axes((0.05, 0, 0.9, 1))
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    return figure, axes
+
+
+def _key(style: Mapping[str, Any] | None) -> str:
+    """Return a marker in the middle, a line, or for None the shade of a band."""
+    figure, axes = _empty()
+    if style is None:
+        axes.axhspan(0.1, 0.9, **BAND)
+    elif "marker" in style:
+        axes.plot([0.5], [0.5], **style)
+    else:
+        axes.plot([0, 1], [0.5, 0.5], **style)
+    return drawing.render_inline_svg(figure, "")

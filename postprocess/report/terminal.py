@@ -22,10 +22,10 @@ from postprocess.base import formats
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.groups import CaseGroup, count_lines
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.report import case_lines, overview
+from postprocess.report import overview
 from postprocess.report.first_screen import list_numbered_groups, propose_next
-from postprocess.report.sensitivity import summarise_sensitivity
-from postprocess.report.verdict_grid import GridCell, VerdictGrid, build_grid
+from postprocess.report.grids import GridCell, VerdictGrid, build_grid
+from postprocess.report.overview import summarise_sensitivity
 from postprocess.results.summary import SessionSummary
 
 STYLES = {"good": "bold green", "fair": "bold yellow", "bad": "bold red"}  #: of the last line
@@ -102,7 +102,7 @@ def _open_console(width: int, terminal: bool) -> Console:
 
 def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool) -> None:
     """Print the cases that are not healthy, or as many of them as anyone reads, by what is said of them."""
-    groups = case_lines.list_groups(summary)
+    groups = overview.list_groups(summary)
     most = MOST_IN_TERMINAL if terminal else MOST_IN_PIPE
     named = [result for group in groups for result in group.results]
     heads = [result for group in groups for result in _first_of(group, summary.strict, terminal)]
@@ -111,7 +111,7 @@ def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool
     for number, group in enumerate(groups, 1):
         first = _first_of(group, summary.strict, terminal)
         if shown := [result for result in first if result.case in chosen]:
-            for line in case_lines.format_group(group, number, summary, shown, width):
+            for line in overview.format_group(group, number, summary, shown, width):
                 _print(console, line)
             console.print()
     listed = [result for group in groups if group.results[0].case in chosen for result in group.results]
@@ -121,7 +121,7 @@ def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool
 def _first_of(group: CaseGroup, strict: bool, terminal: bool) -> Sequence[CaseResult]:
     """Return the cases of a group that are listed: the first few, but in a pipe all that failed."""
     failed = not all(result.counts_as_healthy(strict) for result in group.results)
-    return group.results if failed and not terminal else group.results[: case_lines.MOST_IN_GROUP]
+    return group.results if failed and not terminal else group.results[: overview.MOST_IN_GROUP]
 
 
 def _print_grid(console: Console, counts: VerdictGrid) -> None:
@@ -201,7 +201,7 @@ def _print_proposals(console: Console, summary: SessionSummary) -> None:
             continue
         why = f"{each.why} ({each.cost})" if each.cost else each.why
         line = f"next: {why}: {each.command}" if each.command else f"next: {why}"
-        for part in case_lines.wrap("", line, console.width if console.is_terminal else 0):
+        for part in overview.wrap("", line, console.width if console.is_terminal else 0):
             _print(console, Text(sanitize_line(part)))
 
 
@@ -213,7 +213,7 @@ def _print_last_lines(console: Console, summary: SessionSummary, counts: Verdict
     _print_proposals(console, summary)
     if seen := summarise_sensitivity(summary.results):
         told = f"{seen}; detection limits: report.html"
-        for line in case_lines.wrap("", told, console.width if console.is_terminal else 0):
+        for line in overview.wrap("", told, console.width if console.is_terminal else 0):
             _print(console, Text.assemble(line, style="cyan"))
     for section in counts.sections if len(counts.sections) > 1 else ():
         _print(console, Text(sanitize_line(f"{section.program}: {section.counts}")))

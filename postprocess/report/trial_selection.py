@@ -18,7 +18,7 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import CaseResult
 from postprocess.report.overview import sort_by_severity
 from postprocess.results.summary import SessionSummary
-from postprocess.stats.headline import mark_removed_trials, summarise_trials
+from postprocess.stats.launches import mark_removed_trials, summarise_trials
 
 COLUMNS = ("session", "key", "launch", "t_max", "late", "dropped", "headline")
 MOST_FAILED = 60  #: pictures of failed cases: a report of a very bad night must still open

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from postprocess.base import files
-from postprocess.base.documents import strict_json
+from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration
 from postprocess.base.workdir import WorkDirectory
@@ -23,7 +22,7 @@ from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.model.routines.benchmark import WINDOW_MESSAGES
 from postprocess.model.routines.mpicost import FLUSH, WARM
 from postprocess.results.summary import SummaryLaunch, load_summary
-from site_configs.topology.flush import measure_flush_seconds
+from site_configs.topology.machine import measure_flush_seconds
 
 #: Seconds of a trial where nothing is known, without a flush; simulated ones take longer than they simulate
 ROUGH_TRIAL, ROUGH_SIMULATED_TRIAL = 0.001, 0.006

@@ -1,22 +1,166 @@
 """Questions over many sessions: the one place that answers them, from the store alone and without its trials.
 
+A session's file is mostly trials and run records, and proving that it is undamaged means reading all of it:
+7 ms a file, 13 s for five years of nights, whatever is asked. So each file is read and proved once, and its
+headlines go to ``<store>/headlines/<month>.parquet``, sorted by case and sealed as the store's files are. Such
+a file lists the sessions that it covers, with size and time of change of each. It is believed only if its own
+seal is whole and it covers exactly what is in the store now; otherwise it is made anew. It may be removed at
+any time. So every number that is answered comes from bytes whose checksum was right. Damage that changes
+neither size nor time of a file that was proved before is found by whoever reads its trials.
+
 ``headlines`` is the history of one case (``keys=[key]``), a year of context for a night (``since=``) and the
-input of the search for drift (all cases, few ``columns``). ``headline_index`` says how it stays fast, and how
-it is known that what is answered is undamaged.
+input of the search for drift (all cases, few ``columns``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
+from itertools import groupby
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import polars as pl
 
-from postprocess.base.errors import UsageError
-from postprocess.base.formats import parse_day, parse_utc
-from postprocess.results.index import COLUMNS, NO_MONTH, ORDER, IndexMonth, Say, index_schema, scan_months
-from postprocess.results.index import list_index_months as months_of
+from postprocess.base import files
+from postprocess.base.errors import UsageError, propose_word
+from postprocess.base.formats import parse_day, parse_utc, plural
+from postprocess.base.workdir import WorkDirectory
+from postprocess.results import store
+from postprocess.results.store import read_session
+
+FOLDER = "headlines"
+COVERS = "covers"  #: the key under which an index file tells the sessions in it
+LEFT_OUT = (*store.SERIES, "late", "figures", "provenance")
+INDEX_COLUMNS = [name for name in store.SCHEMA.names() if name not in LEFT_OUT]
+ORDER = ("key", "started_utc", "session", "launch")
+NAMED_BY_TIME = re.compile(r"(?P<month>[0-9]{6})[0-9]{2}T[0-9]{6}Z-.*")
+NO_MONTH = "other"  #: where sessions go whose names tell no time
+ROWS_OF_A_GROUP = 8192  #: so that a question for one case reads a part of a month only
+MANY = 20  #: new files in a month: it is told, for there may be many such months
+
+Say = Callable[[str], None]
+Covered = Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class IndexMonth:
+    """The sessions of a month that are in the store now, and the index file that should cover them."""
+
+    name: str  #: such as ``202611``; :data:`NO_MONTH` for sessions whose names tell none
+    path: Path
+    sessions: Mapping[Path, tuple[int, int]]  #: size, and time of change in ns
+
+    @property
+    def covers(self) -> dict[str, tuple[int, int]]:
+        """What the index file has to tell."""
+        return {path.name: facts for path, facts in self.sessions.items()}
+
+
+def list_index_months(directory: Path) -> list[IndexMonth]:
+    """List the months of a store, in their order.
+
+    :raises StoreError: if the folder or a file cannot be looked at.
+    """
+    found: dict[str, dict[Path, tuple[int, int]]] = {}
+    for path in store.list_sessions(directory):
+        match = NAMED_BY_TIME.fullmatch(path.name.removesuffix(store.SUFFIX))
+        try:
+            facts = path.stat()
+        except OSError as error:
+            raise store.StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
+        month = found.setdefault(match["month"] if match else NO_MONTH, {})
+        month[path] = (facts.st_size, facts.st_mtime_ns)
+    return [
+        IndexMonth(name, directory / FOLDER / f"{name}{store.SUFFIX}", found[name]) for name in sorted(found)
+    ]
+
+
+def scan_months(chosen: Sequence[IndexMonth], say: Say | None = None) -> Iterator[pl.LazyFrame]:
+    """Scan the headlines of each month lazily. A month that the index does not cover is read and added to it.
+
+    :raises StoreError: naming the first session's file that is damaged or foreign.
+    """
+    for month in chosen:
+        held = read_intact_index(month.path)
+        known = read_covered_sessions(held)
+        if held is None or known != month.covers:
+            held = build_month_index(month, held, known, say)
+            write_index(month.path, held)
+        yield pl.scan_parquet(io.BytesIO(held))
+
+
+def read_intact_index(path: Path) -> bytes | None:
+    """Read an index file of this version that is as it was written; None for anything else."""
+    try:
+        data = files.read_regular(path)
+        if not files.is_intact(data):
+            return None
+        same = pl.read_parquet_schema(io.BytesIO(data)) == index_schema()
+        version = pl.read_parquet_metadata(io.BytesIO(data)).get(store.METADATA)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+    return data if same and version == str(store.VERSION) else None
+
+
+def index_schema() -> pl.Schema:
+    """Return the columns of an index file."""
+    return pl.Schema({name: store.SCHEMA[name] for name in INDEX_COLUMNS})
+
+
+def read_covered_sessions(data: bytes | None) -> Covered:
+    """Read the sessions in an index file, with the size and time that their files had."""
+    if data is None:
+        return {}
+    told = json.loads(pl.read_parquet_metadata(io.BytesIO(data)).get(COVERS, "{}"))
+    return {name: tuple(facts) for name, facts in told.items()}
+
+
+def build_month_index(month: IndexMonth, held: bytes | None, known: Covered, say: Say | None) -> bytes:
+    """Build a month's index file from the rows that still hold and new sessions, which are read and checked."""
+    if not known or not known.items() <= month.covers.items():
+        held, known = None, {}
+    new = [path for path in month.sessions if path.name not in known]
+    if say and len(new) >= MANY:
+        say(f"reading {plural(len(new), 'session')} of {month.name} for the first time")
+    frames = [pl.read_parquet(io.BytesIO(held))] if held else [index_schema().to_frame()]
+    frames += [read_session(path, INDEX_COLUMNS) for path in new]
+    buffer = io.BytesIO()
+    told = {store.METADATA: str(store.VERSION), COVERS: json.dumps(month.covers), "seal": files.PLACEHOLDER}
+    pl.concat(frames).sort(*ORDER).write_parquet(buffer, metadata=told, row_group_size=ROWS_OF_A_GROUP)
+    return files.seal_data(buffer.getvalue())
+
+
+def write_index(path: Path, data: bytes) -> None:
+    """Keep an index file if there is a place for it; where there is none, the next question takes longer."""
+    try:
+        files.replace_files({path: data})
+    except OSError:
+        return
+
+
+LATEST = "latest"  #: names the session that was finished last
+
+
+def find_finished_session(work: WorkDirectory, name: str | None) -> Path:
+    """Return the directory of a finished session by its name; of the last one for ``latest`` or no name.
+
+    :raises UsageError: if there is none.
+    """
+    named = name not in (None, "", LATEST)
+    directory = work.sessions / str(name) if named else work.find_last_session()
+    if directory is not None and (directory / "summary.json").exists():
+        return directory
+    known = [path.parent.name for path in work.sessions.glob("*/summary.json")]
+    fix = propose_word(str(name), known) if named else ""
+    fix = fix or ("./plumbline report latest shows the last one" if known else "./plumbline nightly makes one")
+    raise UsageError(f"{directory or work.sessions}: no finished session there; {fix}")
+
 
 #: Modes of sessions that are nights. What calibrates or confirms is none, nor is a trial by hand (``run``):
 #: five in an hour would outvote a week, and one with other references would begin the history anew.
@@ -50,12 +194,12 @@ def read_headlines(
         would not be part of the answer, unless it is of another month than is asked for.
     :raises UsageError: if ``since`` is no time.
     """
-    chosen = list(columns) if columns is not None else COLUMNS
+    chosen = list(columns) if columns is not None else INDEX_COLUMNS
     begin = parse_since(since) if since is not None else None
     needed = list(dict.fromkeys([*ORDER, *chosen]))
     wanted = build_filter(keys, begin, modes)
     frames = [index_schema().to_frame().select(needed)]
-    for lazy in scan_months(select_months(months_of(directory), begin), say):
+    for lazy in scan_months(select_months(list_index_months(directory), begin), say):
         frames.append(lazy.filter(wanted).select(needed).collect())
     return sort_rows(pl.concat(frames)).select(chosen)
 
@@ -102,3 +246,66 @@ def sort_rows(frame: pl.DataFrame) -> pl.DataFrame:
     """Sort rows. Numbers in the order of the keys sort in a tenth of the time that keys do."""
     ranks = pl.Enum(frame["key"].unique().sort())
     return frame.sort(pl.col("key").cast(ranks), *ORDER[1:])
+
+
+NIGHT_COLUMNS = (
+    *("key", "session", "started_utc", "mode", "verdict", "unit", "value", "judged"),
+    *("reference", "lower", "upper", "mpi_library"),
+)
+FIRST = ("verdict", "unit", "judged", "reference", "lower", "upper", "mpi_library")
+
+
+@dataclass(frozen=True)
+class Night:
+    """A case in one session."""
+
+    day: str
+    verdict: str
+    unit: str
+    value: float | None
+    reference: float | None
+    band: tuple[float, float] | None
+    session: str = ""
+    library: str = ""  #: what the MPI said of itself
+
+
+def read_nights(rows: Sequence[dict[str, Any]]) -> Iterator[Night]:
+    """Read the nights of a case from its rows, which are sorted by time."""
+    for _, group in groupby(rows, key=lambda row: (row["started_utc"], row["session"])):
+        launches = list(group)
+        values = [launch["value"] for launch in launches if launch["value"] is not None]
+        yield build_night(launches[0] | {"value": median(values) if values else None})
+
+
+def build_night(row: dict[str, Any]) -> Night:
+    """Build the night of a case from what its launches share, and the median of their values."""
+    limits = row["lower"], row["upper"]
+    return Night(
+        row["started_utc"][:10],
+        row["verdict"],
+        row["unit"],
+        row["judged"] or row["value"],
+        row["reference"],
+        limits if None not in limits else None,
+        row["session"],
+        row["mpi_library"],
+    )
+
+
+def collect_nights(frame: pl.DataFrame, most: int) -> dict[str, tuple[Night, ...]]:
+    """Collect the last nights of every case by its key, in order of time.
+
+    :param frame: headlines with :data:`COLUMNS`, sorted by key and time
+    """
+    nights = (
+        frame.lazy()
+        .group_by("key", "started_utc", "session", maintain_order=True)
+        .agg(pl.col("value").median(), pl.col(*FIRST).first())
+        .group_by("key", maintain_order=True)
+        .tail(most)
+        .collect()
+    )
+    found: dict[str, list[Night]] = {}
+    for row in nights.iter_rows(named=True):
+        found.setdefault(row["key"], []).append(build_night(row))
+    return {key: tuple(own) for key, own in found.items()}

@@ -19,12 +19,12 @@ import polars as pl
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.units import SECONDS, UNITS
+from postprocess.base.formats import SECONDS, UNITS
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import TrialSummary
 from postprocess.model.verdict import CaseResult, Verdict
-from spack_envs.programs import UNKNOWN, BuiltBinary
+from spack_envs.installation import UNKNOWN, BuiltBinary
 
 SUFFIX = ".parquet"
 VERSION = 3  #: of the columns

@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.documents.records import Amount, parse_record
-from postprocess.base.documents.strict_json import read_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import utc_now
+from postprocess.base.records import Amount, parse_record
+from postprocess.base.strict_json import read_json
 from postprocess.base.version import VERSION
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Session
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
 from site_configs.mpi.family import Mpi, identify_library
 from site_configs.topology.machine import Machine, read_machine
-from spack_envs.programs import BuiltBinary
+from spack_envs.installation import BuiltBinary
 
 SCHEMA = 5  #: of the file
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
-from postprocess.base.near_words import propose_word
+from postprocess.base.errors import UsageError, propose_word
 from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -24,12 +23,11 @@ from postprocess.model.routines.mpicost import ROUTINES, WARM
 from postprocess.model.session import Selection
 from postprocess.parsers import reframe_report
 from postprocess.runner.reframe import ReframeDriver, RefusedError
-from site_configs.schedulers.base import QueueError, Scheduler
-from site_configs.schedulers.job_end import WAITS
+from site_configs.schedulers.base import WAITS, QueueError, Scheduler
 from site_configs.schedulers.registry import SCHEDULERS
 from site_configs.schema.variables import SESSION
-from site_configs.validation.isolated_reader import read_site
-from spack_envs.programs import BuiltBinary, read_program
+from site_configs.validation.site_files import read_site
+from spack_envs.installation import BuiltBinary, read_program
 
 
 def end_jobs(sessions: Iterable[Path], scheduler: Scheduler) -> list[str]:

@@ -1,24 +1,27 @@
-"""The band around a reference: the interval that a healthy session leaves with a stated probability.
+"""The reference of a case, and the band: the interval that a healthy session leaves with a stated probability.
 
 On y = ln value, the median of a night's launches deviates from the center of its reference with the variance
 that :func:`postprocess.stats.sessions.predict_nights` puts together of launches, sessions, days and center. The
 one-sided limits are quantiles of t with as many degrees of freedom as that is known by: prediction limits (Hahn
 and Meeker, Statistical Intervals, 1991, section 4.7). What is slower than its band is ``suspect``.
-:mod:`postprocess.stats.sequence` says what is called.
+:mod:`postprocess.stats.detection` says what is called.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from postprocess.base.units import SECONDS, compute_slowdown, find_better_direction
+import numpy as np
+
+from postprocess.base.formats import SECONDS, compute_slowdown, find_better_direction
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
-from postprocess.stats.sessions import SessionValue, predict_nights
+from postprocess.stats.sessions import SessionValue, predict_nights, summarize_sessions
 
 #: Probability that a healthy night lies above the band. Fresh launches clear it
-#: (:mod:`postprocess.stats.confirmation_rule`).
+#: (:mod:`postprocess.stats.detection`).
 SLOW_ALPHA = 0.03
 FAST_ALPHA = 0.001  #: that it lies below it
 LARGE_BYTES = 10_000
@@ -122,3 +125,40 @@ def compute_floor(reference: Reference, resolution: float = 0.0) -> float:
     coarsest = COARSEST_CLOCK if reference.unit == SECONDS else math.inf  # rates are as printed
     coarse = FLOOR_IN_RESOLUTIONS * min(resolution, coarsest) / reference.center
     return max(find_narrowest_band(reference.case), coarse)
+
+
+def estimate_exact_references(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
+    """Return one exact reference per case, sorted, from headlines in simulated seconds.
+
+    Raises ValueError for a case whose launches differ: then its time is not exact.
+    """
+    references = []
+    for case in sorted(samples):
+        first, *others = samples[case]
+        reference = Reference(case, first, 0.0, 1 + len(others), exact=True)
+        limits = compute_band(reference)
+        if not all(limits.lower <= value <= limits.upper for value in others):
+            raise ValueError(f"{case.key}: simulated time does not repeat: {list(samples[case])}")
+        references.append(reference)
+    return references
+
+
+def estimate_references(
+    samples: Mapping[Case, Sequence[float]], sessions: Mapping[Case, Sequence[int]] | None = None
+) -> list[Reference]:
+    """Return one reference per case, sorted, from its headlines in seconds, one per launch.
+
+    Center and spread are taken on the logarithm: the mean of the means of the sessions, and the spread within
+    them. One launch has no spread: 0, and the reference is provisional.
+
+    :param sessions: number of the session of each launch; without, they are of one
+    :raises ValueError: for a case without a value or with one that is not a time
+    """
+    return [_reference(case, samples[case], (sessions or {}).get(case, ())) for case in sorted(samples)]
+
+
+def _reference(case: Case, headlines: Sequence[float], sessions: Sequence[int]) -> Reference:
+    if not len(headlines) or not all(math.isfinite(value) and value > 0 for value in headlines):
+        raise ValueError(f"{case.key}: headlines {list(headlines)} are not one time per launch")
+    told = summarize_sessions(headlines, sessions)
+    return Reference(case, float(np.exp(told.center)), told.spread, len(headlines))

@@ -4,7 +4,7 @@ ln value = center + day + session + launch. Launches of one burst share what the
 sessions of n_i launches on one day, the means of the sessions have the variance B = tau^2 + sigma^2
 mean(1/n_i). It is estimated with k - 1 degrees of freedom: one-way random effects, by the method of moments
 (Searle, Casella and McCulloch, Variance Components, 1992, section 3.6). Then it is moderated
-(:mod:`postprocess.stats.shrinkage`): by similar cases, and by what is known of other machines. What a day adds,
+(:mod:`postprocess.stats.priors`): by similar cases, and by what is known of other machines. What a day adds,
 and all its sessions share, is assumed to have
 :data:`DAY_SHARE` of tau^2.
 """

@@ -50,8 +50,7 @@ from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout
-from site_configs.topology.machine import read_quota_cpus
-from site_configs.topology.shell_limits import write_limits_command
+from site_configs.topology.machine import read_quota_cpus, write_limits_command
 
 if not is_in_session():
     guard_selection()

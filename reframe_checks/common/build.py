@@ -14,14 +14,14 @@ import yaml
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
-from postprocess.base.documents.records import read_record
 from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import start_module
+from postprocess.base.records import read_record
 from postprocess.base.sanitize import quote_word, quote_words
 from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
-from site_configs.mpi.standard_abi import LIBRARY
+from site_configs.mpi.layers import LIBRARY
 from site_configs.programs.installed import (
     CMAKE,
     SPACK,
@@ -34,8 +34,7 @@ from site_configs.programs.program import PRODUCTS
 from site_configs.schema.environment_facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
-from spack_envs.installation import RECORD, Installation
-from spack_envs.programs import BuiltBinary, keep_installed, write_program
+from spack_envs.installation import RECORD, BuiltBinary, Installation, keep_installed, write_program
 
 SOURCE = Path(__file__).resolve().parents[2]
 RESULT = "installed.json"  #: in the stage directory; what Spack has installed

@@ -9,8 +9,7 @@ from typing import Any
 
 from postprocess.base.formats import SHOWN, first_of
 from postprocess.base.sanitize import quote_words
-from postprocess.judging.evaluate import list_conditions
-from postprocess.judging.rules import judge_case
+from postprocess.judging.evaluate import judge_case, list_conditions
 from postprocess.model.case import Case
 from postprocess.model.conditions import conditions_of
 from postprocess.model.launch import LaunchOutcome
@@ -18,7 +17,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
 from postprocess.stats.band import compute_band, convert_to_reframe
-from postprocess.stats.placement import locate_case
+from postprocess.stats.launches import locate_case
 from reframe_checks.common.user_options import SOURCE, is_in_session
 
 ELSEWHERE = "its ranks lay on other cores than those of its reference; bind them, or calibrate again"

@@ -15,7 +15,7 @@ from reframe.core.exceptions import ReframeError
 from reframe.core.runtime import runtime, temp_environment
 
 from postprocess.model.routines.benchmark import Benchmark
-from site_configs.mpi.discover import find_companion_launcher
+from site_configs.mpi.probe import find_companion_launcher
 from site_configs.schema.environment_facts import EnvironmentFacts
 
 #: Launchers of ReFrame's that come with an MPI, each with its program.

@@ -28,12 +28,11 @@ from postprocess.model.routines.mpicost import (
     find_routine,
     format_routines,
 )
-from postprocess.references.trial_count import read_reference_trials
+from postprocess.references.catalog import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.selection_guard import note_choice
 from reframe_checks.common.user_options import read_choice
-from site_configs.topology.flush import measure_flush_seconds
-from site_configs.topology.limits import is_within_limits
+from site_configs.topology.machine import is_within_limits, measure_flush_seconds
 
 
 def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:

@@ -35,8 +35,8 @@ from site_configs.mpi.family import identify_library
 from site_configs.programs.installed import explain_missing_program, find_executable
 from site_configs.programs.program import PROGRAMS
 from site_configs.schema.reframe_request import current_request
-from site_configs.topology.limits import is_within_limits
-from spack_envs.programs import FOLDER, write_program
+from site_configs.topology.machine import is_within_limits
+from spack_envs.installation import FOLDER, write_program
 
 POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
 SECONDS_PER_CASE = 2  #: allowed, not expected

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.near_words import propose_or_list, propose_word
+from postprocess.base.errors import propose_or_list, propose_word
 from postprocess.model.routines.mpicost import ROUTINES
 from site_configs.programs.program import PROGRAMS
 

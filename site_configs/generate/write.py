@@ -1,23 +1,283 @@
-"""Writes a site file of the machine at hand, for a person to read and to correct."""
+"""Write a site file of the machine at hand, entry by entry, for a person to read and to correct."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
-from postprocess.base import files
+from postprocess.base import files, formats
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
-from postprocess.base.sanitize import sanitize_line
+from postprocess.base.sanitize import quote_word, sanitize_line
 from postprocess.base.workdir import WorkDirectory
-from site_configs.generate import entries, survey
-from site_configs.generate.entries import build_environment_view, build_partition_views
-from site_configs.generate.survey import MachineSurvey
-from site_configs.schedulers.registry import list_site_names
+from site_configs.generate import survey
+from site_configs.generate.survey import MachineSurvey, choose_distinct_names
+from site_configs.mpi.family import PACKAGES, Mpi
+from site_configs.mpi.probe import extract_identity
+from site_configs.schedulers.base import CRAY, NodeKind, Queue, Scheduler, select_needed_kinds
+from site_configs.schedulers.registry import LOCAL, list_site_names
 from site_configs.schema.fields import NAME, NAME_RULE
+from site_configs.topology.machine import Machine
+
+
+@dataclass(frozen=True)
+class EnvironmentView:
+    """One call of ``environment``. All but ``name`` and the remarks is Python."""
+
+    name: str
+    found: str
+    family: str
+    library: str
+    modules: str
+    mpicc: str
+    prefix: str
+    launcher: str
+    why: str
+    env_vars: str
+
+
+def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> EnvironmentView:
+    """Build the entry of one MPI in a site file."""
+    pair = (facts.scheduler or LOCAL).choose_launcher(mpi)
+    modules = list(facts.cray_modules) if mpi.origin == CRAY else list(mpi.modules)
+    words = pair.launcher if isinstance(pair.launcher, tuple) else (pair.launcher,)
+    launcher = f"[{', '.join(format_relative_path(word, work) for word in words)}]"
+    # Slurm's srun and Cray's launcher bind by options of their own, and do not look at these.
+    started_by_mpi = "mpi" in Path(words[0]).name
+    variables = mpi.env if started_by_mpi else {}
+    found = {
+        "module": f"module {mpi.module}",
+        "wheel": "wheel in the work directory",
+        CRAY: f"{CRAY} ({mpi.mpicc})",
+    }
+    return EnvironmentView(
+        name=format_python(mpi.name),
+        found=found.get(mpi.origin, f"{mpi.mpicc} on the search path"),
+        family=format_python(mpi.family),
+        library=format_python(extract_identity(mpi.library)),
+        modules=format_python(modules) if modules else "",
+        mpicc=format_python("mpicc") if mpi.module else format_relative_path(mpi.mpicc, work),
+        prefix=format_python(mpi.prefix) if mpi.module and mpi.family in PACKAGES else "",
+        launcher=launcher if isinstance(pair.launcher, tuple) else format_registered(pair.launcher),
+        why=pair.why,
+        env_vars=format_variables(variables, work) if variables else "",
+    )
+
+
+def list_remarks(facts: MachineSurvey) -> list[str]:
+    """List the remarks that stand in the file for people."""
+    found: list[str] = []
+    if facts.scheduler:
+        found += facts.scheduler.notes
+        _, left_out = select_needed_kinds(facts.scheduler.queues)
+        found += [f"partition {name} is not in this file: {why}" for name, why in left_out.items()]
+    found += facts.mpis.notes
+    found += [f"{each.mpicc} is not usable: {each.problem}" for each in facts.mpis.unusable]
+    return found
+
+
+FEW_NODES = 4  #: that a new site measures at most; a night on thousands is for a person to decide
+LSCPU = "`lscpu` on a compute node tells it"
+
+
+@dataclass(frozen=True)
+class AnnotatedValue:
+    """A value of the site file, and where it is from or what a person must do about it."""
+
+    value: str  #: as Python
+    said: str
+    change: bool = False
+
+    @property
+    def comment(self) -> str:
+        """The remark behind the value."""
+        return f"CHANGE: {self.said}" if self.change else self.said
+
+
+@dataclass(frozen=True)
+class PartitionView:
+    """One call of ``partition``."""
+
+    name: str
+    remark: str
+    scheduler: AnnotatedValue
+    access: AnnotatedValue
+    cores: AnnotatedValue
+    sockets: AnnotatedValue
+    nodes: AnnotatedValue
+    switch: AnnotatedValue
+    threads: AnnotatedValue  #: said nothing where a core has one
+
+
+def build_partition_views(facts: MachineSurvey) -> list[PartitionView]:
+    """Build the partitions that reach every node once, or this machine where there is no scheduler."""
+    scheduler = facts.scheduler
+    if scheduler is None:
+        return [build_machine_view(facts.machine, facts.threads_per_core)]
+    if not scheduler.queues:
+        kind = NodeKind(hosts=())
+        return [build_partition_view(scheduler, Queue("", (kind,)), kind, "cpu")]
+    kept, _ = select_needed_kinds(scheduler.queues)
+    names = choose_distinct_names([name_kind(queue, kind) for queue, kind in kept])
+    return [
+        build_partition_view(scheduler, queue, kind, name)
+        for (queue, kind), name in zip(kept, names, strict=True)
+    ]
+
+
+def name_kind(queue: Queue, kind: NodeKind) -> str:
+    """Name the nodes of one kind of a queue, in the scheduler's words."""
+    return f"{queue.name}_{kind.cores}c" if len(queue.kinds) > 1 else queue.name
+
+
+def build_machine_view(machine: Machine, threads: int) -> PartitionView:
+    """Build this machine as a partition of one node."""
+    where = "of this machine, which this process may use"
+    return PartitionView(
+        name=format_python("cpu"),
+        remark="this machine itself; nothing stands between a launch and the next one",
+        scheduler=AnnotatedValue(format_python(LOCAL.backend), ""),
+        access=AnnotatedValue("[]", ""),
+        cores=AnnotatedValue(str(machine.cores), f"physical cores {where}"),
+        sockets=AnnotatedValue(str(machine.sockets), "/sys/devices/system/cpu"),
+        nodes=AnnotatedValue("1", "without a scheduler there is one node"),
+        switch=AnnotatedValue("0", ""),
+        threads=annotate_threads(threads, "/sys/devices/system/cpu"),
+    )
+
+
+def build_partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind, name: str) -> PartitionView:
+    """Build the partition of one kind of nodes of a queue."""
+    return PartitionView(
+        name=format_python(name),
+        remark=describe_partition(scheduler, queue, kind),
+        scheduler=choose_backend(scheduler),
+        access=choose_access_options(scheduler, queue, kind),
+        cores=count_cores(scheduler, kind),
+        sockets=count_sockets(scheduler, kind),
+        nodes=count_nodes(scheduler, queue, kind),
+        switch=find_switch_size(scheduler, kind),
+        threads=annotate_threads(kind.threads_per_core, scheduler.query_commands),
+    )
+
+
+def annotate_threads(count: int, source: str) -> AnnotatedValue:
+    """Annotate the hardware threads of a core; nothing is said of one."""
+    return AnnotatedValue(str(count), f"hardware threads ({source}); kernels use two" if count > 1 else "")
+
+
+def choose_backend(scheduler: Scheduler) -> AnnotatedValue:
+    """Choose how ReFrame talks to the scheduler."""
+    without = "" if scheduler.accounting else "accounting is off here, and it does without"
+    return AnnotatedValue(format_registered(scheduler.backend), without)
+
+
+def describe_partition(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> str:
+    """Describe a partition in words."""
+    if not kind.hosts:
+        return f"CHANGE: name it, and give it the options of a queue of {scheduler.title}"
+    words = [formats.plural(len(kind.hosts), "node")]
+    words += [f"{kind.unusable} of them not usable now"] if kind.unusable else []
+    words += [f"{formats.size(kind.memory_bytes // 10**9 * 10**9)} of memory"]
+    words += [f"longest job {formats.duration(queue.seconds)}"] if queue.seconds else []
+    words += ["default"] if queue.default else []
+    return ", ".join(words)
+
+
+def choose_access_options(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> AnnotatedValue:
+    """Choose the options that reach these nodes and keep others off them."""
+    options = [option.format(queue.name) for option in scheduler.exclusive]
+    options += [kind.option] if kind.option else []
+    if len(queue.kinds) > 1 and not kind.option:
+        others = formats.plural(len(queue.kinds) - 1, "other kind")
+        said = f"{queue.name} has {others} of nodes too: add what selects these alone"
+        return AnnotatedValue(format_python(options), said, change=True)
+    said = "exclusive nodes make quiet measurements; add an account where jobs need one"
+    return AnnotatedValue(format_python(options), said, change=not queue.name)
+
+
+def count_cores(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
+    """Count the physical cores of a node, with a comment on where the number is from."""
+    if not kind.cores:
+        return AnnotatedValue("0", f"physical cores of a node; {LSCPU}", change=True)
+    if not scheduler.reports_physical_cores and not kind.sockets:
+        said = f"physical cores of a node; {scheduler.title} counts {kind.cores} CPUs; {LSCPU}"
+        return AnnotatedValue(str(kind.cores), said, change=True)
+    reserved = f", without {kind.reserved_cores} kept for the system" if kind.reserved_cores else ""
+    threads = f"{kind.hardware_threads} hardware threads"
+    even = kind.cores - kind.cores % kind.sockets
+    return AnnotatedValue(str(even), f"physical cores{reserved}; {threads} ({scheduler.query_commands})")
+
+
+def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
+    """Count the sockets of a node."""
+    if not scheduler.sockets_are_known(kind):
+        said = f"{scheduler.title} tells {kind.sockets} sockets of one core, its default; {LSCPU}"
+        return AnnotatedValue("1", said, change=True)
+    if not kind.sockets:
+        return AnnotatedValue("0", f"{scheduler.title} does not tell; {LSCPU}", change=True)
+    return AnnotatedValue(str(kind.sockets), scheduler.query_commands)
+
+
+def count_nodes(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> AnnotatedValue:
+    """Choose the number of nodes that a night measures at most.
+
+    A node that is down or drained now comes back: nights until then skip what needs it, and say so.
+    """
+    if not kind.hosts:
+        return AnnotatedValue("0", "nodes that a night may use", change=True)
+    most = min(len(kind.hosts), queue.most_nodes or len(kind.hosts))
+    if not kind.usable:
+        said = f"nodes that a night may use; none of {len(kind.hosts)} is usable now"
+        return AnnotatedValue("0", said, change=True)
+    few = min(most, FEW_NODES)
+    now = f", {kind.usable} of them now" if kind.usable < few else ""
+    there = f"of {most} that a job can have{now} ({scheduler.query_commands})"
+    return AnnotatedValue(str(few), f"{there}; write more to measure more" if few < most else there)
+
+
+def find_switch_size(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
+    """Find the number of nodes under one leaf switch; nothing for a node alone."""
+    if len(kind.hosts) == 1:
+        return AnnotatedValue("0", "")
+    if count := scheduler.nodes_per_switch(kind.hosts):
+        return AnnotatedValue(str(count), f"nodes under one leaf switch ({scheduler.switch_command})")
+    said = f"nodes under one leaf switch; {scheduler.title} does not tell; 0 for not known"
+    return AnnotatedValue("0", said, change=True)
+
+
+def format_python(value: Any) -> str:
+    """Format a text, number or list of them as Python, in pure ASCII, whatever the text holds."""
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+def format_registered(name: str) -> str:
+    """Format the name of a launcher or scheduler as Python."""
+    return list_site_names().get(name, format_python(name))
+
+
+def format_variables(variables: Mapping[str, str], work: Path) -> str:
+    """Format variables as Python; the values as a shell reads them."""
+    pairs = (
+        f"{format_python(name)}: {format_relative_path(quote_word(value), work)}"
+        for name, value in variables.items()
+    )
+    return f"{{{', '.join(pairs)}}}"
+
+
+def format_relative_path(text: str, work: Path) -> str:
+    """Format a word of a command as Python; what is in the work directory is named relative to it."""
+    path = Path(text)
+    if path.is_absolute() and path.is_relative_to(work):
+        return f"str(work_directory() / {format_python(str(path.relative_to(work)))})"
+    return format_python(text)
+
 
 TEMPLATES = Path(__file__).parent
 TEMPLATE = "site.py.j2"
@@ -91,7 +351,7 @@ def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> 
             date=facts.date,
             path=re.sub(r"[^\w./-]", "_", path, flags=re.ASCII),
             login=scheduler is not None,
-            remarks=entries.list_remarks(facts),
+            remarks=list_remarks(facts),
             environments=environments,
             uses_work_directory=any("work_directory()" in environment.mpicc for environment in environments),
             description=f"{kind[:1].upper()}{kind[1:]}" if scheduler else facts.machine.cpu_model,
@@ -112,7 +372,7 @@ def make_jinja() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # the result is Python, not HTML
     )
-    made.filters |= {"python": entries.format_python, "comment": sanitize_line}
+    made.filters |= {"python": format_python, "comment": sanitize_line}
     return made
 
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from postprocess.base import files
-from postprocess.base.documents.records import read_record
 from postprocess.base.errors import UsageError
-from site_configs.mpi import imb_wheel, wheels
-from site_configs.mpi.discover import find_on_path
+from postprocess.base.records import read_record
+from site_configs.mpi import layers, wheels
 from site_configs.mpi.family import (
     ABI_SUFFIX,
     DEFAULT_FAMILIES,
@@ -29,11 +28,9 @@ from site_configs.mpi.family import (
     parse_mpi_word,
     split_release,
 )
-from site_configs.mpi.imb_wheel import Imb
-from site_configs.mpi.layers import LayerError, adopt_layer, find_layer_folder, find_layer_library
 from site_configs.mpi.modules import find_in_modules
-from site_configs.mpi.probe import Candidate, probe_wrapper
-from site_configs.mpi.standard_abi import LIBRARY, adopt_standard_abi
+from site_configs.mpi.probe import Candidate, find_on_path, probe_wrapper
+from site_configs.mpi.wheels import Imb
 from site_configs.programs.installed import ONLY_MPICOST
 from site_configs.topology.machine import Machine, read_machine
 
@@ -104,7 +101,7 @@ def collect_inventory(
         answers += some
     usable = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
     unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
-    folders = imb_wheel.list_imb_folders(usable, work / "mpi")
+    folders = wheels.list_imb_folders(usable, work / "mpi")
     imb = tuple(find_imb(mpi, folders, stored, say) for mpi in usable if not mpi.standard_abi)
     inventory = Inventory(read_machine(), tuple(usable), unusable, imb)
     save_inventory(inventory, inventory_file(work))
@@ -131,7 +128,7 @@ def try_standard_abi(answer: Mpi | Unusable, word: str, known: dict[str, Mpi], s
     if there and there.module == answer.module:
         return there
     say(f"trying the standard ABI of {answer.family} {answer.version}")
-    return adopt_standard_abi(answer, word)
+    return layers.adopt_standard_abi(answer, word)
 
 
 def try_layer(
@@ -145,8 +142,8 @@ def try_layer(
     """Try MPIs on another library below them, unless nothing about it has changed since it was last tried."""
     layer = parse_mpi_word(word).layer
     try:
-        folder = find_layer_folder(layer, root, wheel_folder, say)
-    except LayerError as error:
+        folder = layers.find_layer_folder(layer, root, wheel_folder, say)
+    except layers.LayerError as error:
         return [Unusable(word, "wheel", str(error))]
     found: list[Mpi | Unusable] = []
     for answer in answers:
@@ -158,7 +155,7 @@ def try_layer(
             found.append(there)
             continue
         say(f"trying {answer.family} {answer.version} on {layer}")
-        found.append(adopt_layer(answer, layer, folder, word))
+        found.append(layers.adopt_layer(answer, layer, folder, word))
     return found
 
 
@@ -196,7 +193,7 @@ def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, 
         now = read_imb_state(mpi, known)
         if now and now == stored.files.get(f"{mpi.name} imb"):
             return known
-    return imb_wheel.try_imb(mpi, folders, say)
+    return wheels.try_imb(mpi, folders, say)
 
 
 def is_imb_of(imb: Imb, mpi: Mpi) -> bool:
@@ -295,15 +292,15 @@ def read_mpi_state(mpi: Mpi) -> FileState:
 
     It is the real path and the time of change of each; None if one is missing.
     """
-    beside = [Path(mpi.standard_abi, LIBRARY)] if mpi.standard_abi else []
-    beside += [find_layer_library(mpi)] if mpi.layer else []
+    beside = [Path(mpi.standard_abi, layers.LIBRARY)] if mpi.standard_abi else []
+    beside += [layers.find_layer_library(mpi)] if mpi.layer else []
     return read_file_state(mpi.mpicc, mpi.mpiexec, *beside)
 
 
 def read_imb_state(mpi: Mpi, imb: Imb) -> FileState:
     """Read the state of all files that IMB runs with under an MPI."""
-    executable = Path(imb.folder, imb_wheel.EXECUTABLE)
-    return read_file_state(mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, imb_wheel.LIBRARY))
+    executable = Path(imb.folder, wheels.EXECUTABLE)
+    return read_file_state(mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, wheels.LIBRARY))
 
 
 def read_file_state(*paths: str | Path) -> FileState:

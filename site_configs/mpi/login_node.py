@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from site_configs.mpi import wheels
-from site_configs.mpi.discover import find_on_path
 from site_configs.mpi.family import Mpi, Unusable, name_distinctly
-from site_configs.mpi.identify import identify_wrapper
 from site_configs.mpi.inventory import Say, merge_mpis
 from site_configs.mpi.modules import ModuleListing, find_in_module, group_modules, list_modules
-from site_configs.mpi.probe import Candidate
+from site_configs.mpi.probe import Candidate, find_on_path, identify_wrapper
 
 #: Families whose wheel is of no use on a cluster, and why.
 ONE_NODE = {"intel-mpi": "its wheel has no libfabric, without which it does not leave its node"}

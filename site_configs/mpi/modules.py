@@ -12,9 +12,8 @@ from pathlib import Path
 
 from postprocess.base.processes import run_captured
 from postprocess.base.sanitize import quote_word
-from site_configs.mpi.discover import find_companion_launcher
 from site_configs.mpi.family import Unusable, join_lines
-from site_configs.mpi.probe import Candidate
+from site_configs.mpi.probe import Candidate, find_companion_launcher
 
 MODULE = "module"  #: origin of what a module brings
 MODULE_SECONDS = 30

@@ -1,17 +1,22 @@
-"""Ask a compiler wrapper what it is: compile a program with it, start it, read what it says."""
+"""Find compiler wrappers, and ask each which MPI it is: with a program that starts, or where none may start.
+
+In an interactive job, ``mpiexec`` takes the nodes of the job for its own: it starts ``srun`` or waits for hosts
+that are not this one.
+
+MPI_Get_library_version may be called before MPI_Init (MPI 3.0, section 8.1.1): one process, started directly.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from postprocess.base.processes import run_captured
-from site_configs.mpi.allocation import strip_allocation
 from site_configs.mpi.family import (
     Mpi,
     Unusable,
@@ -19,8 +24,41 @@ from site_configs.mpi.family import (
     environment_name,
     identify_library,
     join_lines,
+    match_library,
 )
 from site_configs.schema.variables import work_directory
+
+#: How the variables begin that a job of a batch system, or an outer launcher, leaves to what it starts.
+PREFIXES = (
+    *("SLURM_", "PBS_", "LSB_", "LOADL_", "COBALT_", "OAR_", "PALS_"),
+    *("PMI_", "PMIX_SERVER_", "OMPI_COMM_WORLD_"),
+)
+#: Others of them, by name. Slurm itself sets the launcher of the Hydra family.
+NAMES = (
+    *("PE_HOSTFILE", "PMIX_NAMESPACE", "PMIX_RANK"),
+    *("HYDRA_BOOTSTRAP", "HYDRA_LAUNCHER", "HYDRA_LAUNCHER_EXTRA_ARGS", "HYDRA_RMK"),
+    *("HYDRA_HOST_FILE", "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS"),
+    *("I_MPI_HYDRA_RMK", "I_MPI_HYDRA_HOST_FILE"),
+)
+#: The same for Bash, as one line of a script.
+UNSET = " ".join(["unset", *(f"${{!{prefix}@}}" for prefix in PREFIXES), *NAMES])
+OWN_LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun")  #: how the names of MPIs' own begin
+
+
+def strip_allocation(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without what tells of a job: for all that starts MPI programs on this machine."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(PREFIXES) and name not in NAMES
+    }
+
+
+def is_own_launcher(launcher: str | Sequence[str]) -> bool:
+    """Return whether a launcher of a site file is one that came with an MPI, and no batch system's."""
+    words = [launcher] if isinstance(launcher, str) else launcher
+    return PurePath(words[0]).name.startswith(OWN_LAUNCHERS)
+
 
 TIME_LIMIT = 60  #: seconds for a compilation or a start; a healthy one takes about one
 PROGRAM = r"""
@@ -178,3 +216,106 @@ def describe_candidate(candidate: Candidate, library: str, env: Mapping[str, str
         module=candidate.module,
         env=dict(env) | build_family_environment(family, candidate.root),
     )
+
+
+def list_wrappers(directory: Path) -> Iterator[Path]:
+    """List ``mpicc`` and its alternatives (``mpicc.mpich``, ``mpicc.openmpi`` on Debian) in one directory."""
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return
+    for name in names:
+        path = directory / name
+        if (name == "mpicc" or name.startswith("mpicc.")) and os.access(path, os.X_OK):
+            yield path
+
+
+def find_companion_launcher(wrapper: Path, launcher: str = "mpiexec") -> Path:
+    """Find the launcher that belongs to a wrapper: the same directory, and the suffix of an ``mpicc``.
+
+    Wrappers of other names, as Intel MPI's ``mpiicx``, share one launcher.
+
+    :param launcher: its name without a suffix
+    """
+    name = wrapper.name
+    return wrapper.with_name(name.replace("mpicc", launcher, 1) if "mpicc" in name else launcher)
+
+
+def drop_wrapper_links(paths: Sequence[Path]) -> list[Path]:
+    """Drop a plain ``mpicc`` that is a link to another wrapper of the list."""
+    alternatives = {path for path in paths if path.name != "mpicc"}
+    return [path for path in paths if not (path.is_symlink() and is_link_to(path, alternatives))]
+
+
+def is_link_to(link: Path, targets: set[Path]) -> bool:
+    """Return whether following the link step by step meets one of the targets."""
+    seen = set()
+    while link.is_symlink() and link not in seen:
+        seen.add(link)
+        target = link.parent / os.readlink(link)
+        link = Path(os.path.realpath(target.parent), target.name)
+        if link in targets:
+            return True
+    return False
+
+
+def find_on_path(path: str) -> list[Candidate]:
+    """Find the MPIs on a search path, each directory once, in its order."""
+    found: list[Path] = []
+    directories: set[Path] = set()
+    for name in filter(None, path.split(os.pathsep)):
+        real = Path(os.path.realpath(name))
+        if real not in directories:
+            directories.add(real)
+            found += list_wrappers(real)
+    return [
+        Candidate(mpicc, find_companion_launcher(mpicc), "path" if mpicc.name == "mpicc" else "debian")
+        for mpicc in drop_wrapper_links(found)
+    ]
+
+
+VERSION_PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+int main(void)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(library, &length);
+    printf("%s\n", library);
+    return 0;
+}
+"""
+
+
+def read_linked_version(candidate: Candidate) -> str:
+    """Read what MPI_Get_library_version says in a program of this wrapper.
+
+    :raises ProbeError: if none can be compiled, or it does not run on this node.
+    """
+    env = strip_allocation(os.environ) | dict(candidate.env)
+    for family in ("intel-mpi", "openmpi"):
+        env |= build_family_environment(family, candidate.root)
+    with runnable_scratch("plumbline-identify-") as scratch:
+        source, program = Path(scratch, "identify.c"), Path(scratch, "identify")
+        source.write_text(VERSION_PROGRAM)
+        run_step([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
+        return join_lines(run_step([str(program)], env, "running one process"))
+
+
+def identify_wrapper(candidate: Candidate) -> Mpi | Unusable:
+    """Identify the MPI of a compiler wrapper; or return why it is not usable."""
+    try:
+        library = read_linked_version(candidate)
+    except ProbeError as error:
+        return Unusable(candidate.title, candidate.origin, str(error))
+    return describe_candidate(candidate, library, env={})  # a site file loads the module
+
+
+def extract_identity(library: str) -> str:
+    """Extract the part of a library version string that tells family and version, and no more.
+
+    The rest (date, compiler, options of configure) changes with every build of the same version.
+    """
+    found = match_library(library)
+    return found[1][0] if found else library

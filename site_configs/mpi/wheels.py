@@ -1,18 +1,27 @@
-"""MPI implementations from the Python package index: three in a minute, without root."""
+"""What needs no build: MPIs and IMB from the Python package index, and the jars of MPJ Express.
+
+Whether it does is tried, not believed: one ping-pong of two processes, in which a library that is loaded
+beside the program reads MPI_Get_library_version. It must be what the MPI said of itself when it was asked.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base import files
-from site_configs.mpi.family import LAYERS
-from site_configs.mpi.probe import Candidate
+from postprocess.base.sanitize import quote_word
+from site_configs.mpi.family import LAYERS, OVERSUBSCRIBED, Mpi, join_lines
+from site_configs.mpi.probe import Candidate, ProbeError, run_step, runnable_scratch, strip_allocation
+from site_configs.programs.installed import WHEEL, Installed
 
 LOCKS = Path(__file__).parent.parent / "wheels_lock"
 FAMILIES = tuple(sorted(lock.stem for lock in LOCKS.glob("*.lock")))
@@ -138,3 +147,222 @@ def list_offered_versions(family: str, folder: Path | None = None) -> list[str]:
 def split_version(version: str) -> list[tuple[int, str]]:
     """Split a version so that its numbers sort as numbers."""
     return [(int(digits or 0), rest) for digits, rest in re.findall(r"(\d*)([^\d]*)", version)]
+
+
+LIBRARY = "libmpi.so.12"  #: of the binary interface that MPICH, Intel MPI and others have in common
+LIBRARY_FOLDERS = ("lib", "lib64", "lib/release")
+EXECUTABLE = "IMB-MPI1"
+ENDED = "# All processes entering MPI_Finalize"
+BEGIN, END = "plumbline: a world of 2 of", "plumbline: end"
+WITNESS = r"""
+#include <mpi.h>
+#include <stdio.h>
+int MPI_Finalize(void)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length, rank, size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Get_library_version(library, &length);
+    if (rank == 0) printf("plumbline: a world of %d of\n%s\nplumbline: end\n", size, library);
+    fflush(stdout);
+    return PMPI_Finalize();
+}
+"""
+
+
+@dataclass(frozen=True)
+class Imb:
+    """IMB for one MPI of the inventory, or why there is none that needs no build."""
+
+    mpicc: str  #: of the MPI; with the module, this tells which
+    module: str
+    folder: str = ""
+    libraries: str = ""  #: folder that must be searched first for the MPI's libraries
+    problem: str = ""
+
+    @property
+    def installed(self) -> Installed:
+        """For the environment of a site."""
+        value = f'{quote_word(self.libraries)}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
+        return Installed(self.folder, {"LD_LIBRARY_PATH": value}, WHEEL)
+
+
+def list_imb_folders(mpis: Sequence[Mpi], wheel_root: Path) -> list[Path]:
+    """List folders with IMB: of the Intel MPIs of this machine, and of the wheel if it is installed."""
+    prefixes = [Path(mpi.prefix) for mpi in mpis if mpi.family == "intel-mpi"]
+    prefixes.append(wheel_root / f"intel-mpi-{read_locked_version('intel-mpi')}")
+    folders = [prefix / "bin" for prefix in prefixes]
+    return [folder for folder in folders if (folder / EXECUTABLE).is_file()]
+
+
+def try_imb(mpi: Mpi, folders: Iterable[Path], say: Callable[[str], None]) -> Imb:
+    """Try the IMB of these folders with an MPI, its own first; return the first that fits."""
+    own = Path(mpi.prefix, "bin")
+    folder = next(iter(sorted(folders, key=lambda each: each != own)), None)
+    there = [path for name in LIBRARY_FOLDERS if ((path := Path(mpi.prefix, name)) / LIBRARY).exists()]
+    if folder is None:
+        problem = "no Intel MPI is here to bring IMB"
+    elif not there:
+        problem = f"Intel MPI's IMB needs {LIBRARY}, which this MPI has not"
+    else:
+        say(f"trying IMB under {mpi.name}")
+        problem = explain_imb_unfit(mpi, folder / EXECUTABLE, there[0])
+    if problem:
+        return Imb(mpi.mpicc, mpi.module, problem=problem)
+    return Imb(mpi.mpicc, mpi.module, str(folder), str(there[0]))
+
+
+def explain_imb_unfit(mpi: Mpi, executable: Path, libraries: Path) -> str:
+    """Explain why IMB does not fit an MPI; empty if it does."""
+    try:
+        library = run_imb_for_library(mpi, executable, libraries)
+    except ProbeError as error:
+        return f"Intel MPI's IMB does not run under this MPI: {error}"
+    if library != mpi.library:
+        return f"Intel MPI's IMB runs on another MPI than this: {library[:80]}"
+    return ""
+
+
+def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
+    """Run IMB as it will be run for measuring, and return its MPI_Get_library_version.
+
+    :raises ProbeError: if IMB does not come to its end with two processes.
+    """
+    env = strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
+    before = env.get("LD_LIBRARY_PATH", "")
+    search = f"{libraries}:{before}" if before else str(libraries)
+    with runnable_scratch("plumbline-imb-") as scratch:
+        source, witness = Path(scratch, "witness.c"), Path(scratch, "witness.so")
+        sizes = Path(scratch, "sizes")
+        source.write_text(WITNESS)
+        sizes.write_text("8\n")
+        compiling = [mpi.mpicc, "-shared", "-fPIC", str(source), "-o", str(witness)]
+        run_step(compiling, env, "compiling a witness")
+        start = [*mpi.launcher, "-n", "2", "env", f"LD_LIBRARY_PATH={search}"]
+        options = ["-npmin", "2", "-msglen", str(sizes), "-iter", "1", "-iter_policy", "off"]
+        words = [*start, f"LD_PRELOAD={witness}", str(executable), *options, "PingPong"]
+        return parse_imb_library(run_step(words, env, "starting"))
+
+
+def parse_imb_library(output: str) -> str:
+    """Parse the library version in IMB's output.
+
+    :raises ProbeError: if IMB did not end, or nothing was read.
+    """
+    before, began, rest = output.partition(BEGIN)
+    library, ended, _ = rest.partition(END)
+    if ENDED not in before or not began or not ended:
+        last = join_lines(output)[-120:] or "no output"
+        raise ProbeError(f"it did not end with a world of 2: {last}")
+    return join_lines(library)
+
+
+PINS = LOCKS / "bindings" / "mpj.sha256"  #: as ``sha256sum`` writes them
+#: Debian's packages with the jars, and where they put them
+PACKAGES = (
+    "libmpj-java",
+    "liblog4j1.2-java",
+    "libcommons-cli-java",
+    "libcommons-codec-java",
+    "libcommons-io-java",
+)
+FOLDERS = (Path("usr/share/mpj/lib"), Path("usr/share/java"))
+FETCH_LIMIT = 300.0  #: seconds
+
+
+class JarError(Exception):
+    """One line: which jar could not be had, and why."""
+
+
+def read_pinned_jars() -> Iterator[tuple[str, str]]:
+    """Read name and SHA-256 of each jar."""
+    for line in files.read_text(PINS).splitlines():
+        pinned, name = line.split()
+        yield name, pinned
+
+
+def list_installed_folders() -> list[Path]:
+    """List where jars may be installed: of ``MPJ_HOME``, if that is set, else Debian's."""
+    own = os.environ.get("MPJ_HOME")
+    debian = [Path("/", folder) for folder in FOLDERS]
+    return [Path(own, "lib"), Path(own).parent / "java", debian[1]] if own else debian
+
+
+def copy_jar(name: str, pinned: str, folders: Sequence[Path], target: Path) -> None:
+    """Copy a jar from the first folder that has the pinned one.
+
+    :raises JarError: if none has it
+    """
+    found = [folder / name for folder in folders if (folder / name).exists()]
+    for jar in found:
+        content = files.read_regular(jar)
+        if hashlib.sha256(content).hexdigest() == pinned:
+            (target / name).write_bytes(content)
+            return
+    if found:
+        raise JarError(f"{found[0]}: is not the file that {PINS.name} pins")
+    raise JarError(f"{folders[0] / name} is missing; Debian has it in {PACKAGES[0]}")
+
+
+def copy_jars(folders: Sequence[Path], target: Path) -> dict[str, str]:
+    """Copy every pinned jar into a folder. Returns the reason of each that is in none of the folders."""
+    target.mkdir(parents=True, exist_ok=True)
+    lacking = {}
+    for name, pinned in read_pinned_jars():
+        try:
+            copy_jar(name, pinned, folders, target)
+        except JarError as error:
+            lacking[name] = str(error)
+    return lacking
+
+
+def can_fetch() -> bool:
+    """Return whether Debian's packages can be fetched and unpacked here, which needs no root."""
+    return all(shutil.which(name) for name in ("apt-get", "dpkg-deb"))
+
+
+def gather_jars(target: Path) -> dict[str, str]:
+    """Put every pinned jar into a folder: those that are there or installed, else from Debian's packages.
+
+    :returns: the reason of each that could not be had
+    """
+    folders = [*list_installed_folders(), target]
+    lacking = copy_jars(folders, target)
+    if not lacking or not can_fetch():
+        return lacking
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
+        try:
+            return copy_jars([*folders, *fetch_packages(Path(scratch))], target)
+        except JarError as error:
+            return dict.fromkeys(lacking, str(error))
+
+
+def fetch_packages(folder: Path) -> list[Path]:
+    """Fetch Debian's packages and unpack them below a folder; the folders of their jars.
+
+    :raises JarError: if apt-get or dpkg-deb fails
+    """
+    _run(["apt-get", "download", *PACKAGES], folder)
+    for package in sorted(folder.glob("*.deb")):
+        _run(["dpkg-deb", "-x", str(package), str(folder)], folder)
+    return [folder / each for each in FOLDERS]
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=FETCH_LIMIT,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JarError(f"{command[0]}: {error}") from None
+    if done.returncode != 0:
+        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()
+        errors = [line for line in said if line.startswith("E: ")]
+        raise JarError(f"{command[0]}: {(errors or said)[-1]}")

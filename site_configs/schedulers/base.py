@@ -1,19 +1,29 @@
-"""What a batch scheduler is, and what it tells of its machine: queues, nodes, limits. Nothing is submitted.
+"""What a batch scheduler is, what it tells of its machine, how a job ended, and how ranks are bound to threads.
 
 What it does not tell is zero or empty, so that a person is asked for it; nothing is guessed. Each scheduler is
 a subclass of :class:`Scheduler` in a module of its name, entered in ``registry.SCHEDULERS``. All other code
 asks it, and decides nothing by a name.
+
+Slurm's and Cray's own launchers, as :mod:`site_configs.schedulers` registers them, are told by the job itself
+(``num_tasks_per_core``), and say so (``binds_to_threads``).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path, PurePath
 from typing import Protocol
 
+from reframe.core.backends import getlauncher
+from reframe.core.exceptions import ConfigError
+
+from postprocess.base.records import read_record
 from site_configs.mpi.family import Mpi
 
 #: Standard output of a command. :raises ProbeError: if it fails.
@@ -282,3 +292,91 @@ def select_needed_kinds(queues: Sequence[Queue]) -> tuple[list[tuple[Queue, Node
 def limit(queue: Queue) -> float:
     """Return the longest job of a queue in seconds; infinite for none."""
     return queue.seconds or float("inf")
+
+
+#: Words of a launch line that say already where ranks go.
+PLACING = ("bind-to", "map-by", "cpu-bind", "rankfile", "cpu-set", "binding", "bind")
+
+
+@dataclass(frozen=True)
+class ThreadBinding:
+    """What is added to a launch: options behind the launcher's words, and variables."""
+
+    options: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+#: By family of an MPI, of its own ``mpiexec``. Open MPI counts hardware threads as slots only if it is told to.
+BY_FAMILY = {
+    "openmpi": ThreadBinding(("--use-hwthread-cpus", "--map-by", "hwthread", "--bind-to", "hwthread")),
+    "mpich": ThreadBinding(("-bind-to", "hwthread")),
+    "intel-mpi": ThreadBinding(
+        variables={"I_MPI_PIN": "1", "I_MPI_PIN_CELL": "unit", "I_MPI_PIN_DOMAIN": "1:compact"}
+    ),
+}
+
+
+def find_thread_binding(family: str, launcher: str | Sequence[str]) -> ThreadBinding:
+    """Find what binds the ranks of a launch to hardware threads.
+
+    :param launcher: name of one of ReFrame's launchers, or the words that start a launch line; empty for the
+        ``mpiexec`` of the environment
+    :raises ValueError: saying in one line why nothing is known that does it
+    """
+    if isinstance(launcher, str) and launcher:
+        if is_told_by_job(launcher):
+            return ThreadBinding()
+        if launcher == "srun":
+            return ThreadBinding(("--cpu-bind=threads",))
+        raise ValueError(f"it is not known how {launcher} binds ranks to hardware threads")
+    words = [PurePath(word).name for word in launcher]
+    options = [word for word in words if word.startswith("-")]
+    if own := [word for word in options if word.lstrip("-").partition("=")[0] in PLACING]:
+        raise ValueError(f"the launcher of the site file says itself where ranks go: {own[0]}")
+    if family not in BY_FAMILY or "srun" in words:
+        raise ValueError(f"it is not known how the launcher of {family} binds ranks to hardware threads")
+    return BY_FAMILY[family]
+
+
+def is_told_by_job(launcher: str) -> bool:
+    """Return whether a launcher of ReFrame's binds to hardware threads where a job has several ranks a core."""
+    try:
+        return bool(getattr(getlauncher(launcher), "binds_to_threads", False))
+    except ConfigError:
+        return False
+
+
+#: In the directory of a job that was given up. The name is that of the first backend that wrote one.
+ENDED = "slurm_ended.json"
+#: Begins a line of a backend on standard output that tells of a job that waits, for people.
+WAITS = "plumbline: waiting: "
+
+
+class Ending(str, Enum):
+    """How a job ended that did not end by itself, where that decides the verdict."""
+
+    NEVER_STARTED = "never-started"
+    TIMED_OUT = "timed-out"
+    TAKEN_AWAY = "taken-away"  #: its nodes were, while it ran
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended, for programs; and why, for people."""
+
+    how: Ending
+    reason: str
+
+
+def write_ended(directory: Path, ended: Ended) -> None:
+    """Keep how a job of this directory ended. Where that cannot be written, its launch counts as crashed."""
+    with suppress(OSError):
+        (directory / ENDED).write_text(json.dumps(asdict(ended)))
+
+
+def read_ended(directory: Path) -> Ended | None:
+    """Read how the job of a directory ended; None if that is not told."""
+    try:
+        return read_record(directory / ENDED, Ended)
+    except (OSError, ValueError):
+        return None

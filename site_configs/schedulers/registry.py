@@ -14,8 +14,8 @@ from functools import partial
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.schedulers.base import Ask, Scheduler
 from site_configs.schedulers.lsf import LSF
-from site_configs.schedulers.pbs.scheduler import PBS, TORQUE_PBS
-from site_configs.schedulers.slurm.scheduler import SLURM
+from site_configs.schedulers.pbs import PBS, TORQUE_PBS
+from site_configs.schedulers.slurm import SLURM
 
 #: In the order in which they are looked for: Slurm has stand-ins for the commands of PBS.
 SCHEDULERS: list[Scheduler] = [SLURM, PBS, TORQUE_PBS, LSF]

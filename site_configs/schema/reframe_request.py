@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.records import parse_record, require_fields
-from postprocess.base.documents.strict_json import read_json
+from postprocess.base.records import parse_record, require_fields
+from postprocess.base.strict_json import read_json
 from site_configs.schema.variables import SESSION
 
 FILE = "request.json"

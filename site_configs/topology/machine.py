@@ -1,13 +1,25 @@
-"""The machine this runs on: cores, sockets, caches, memory, as the kernel tells them."""
+"""The machine this runs on: cores, caches and memory, the limits of its shell, and those of a site.
+
+Whoever starts a night hands them on: cron, a login shell and systemd give different ones. Little locked memory
+makes MPIs fail, or take slower ways on InfiniBand.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+import resource
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
+from time import perf_counter
 from typing import Any
+
+import numpy as np
+
+from postprocess.base import files
+from postprocess.base.sanitize import quote_word
 
 CPUS = Path("/sys/devices/system/cpu")
 #: Facts in /proc/cpuinfo that make a processor's name together where there is no model name: on POWER, ARM and
@@ -228,3 +240,124 @@ def read_machine() -> Machine:
         caches=read_caches(CPUS / f"cpu{min(cpus)}"),
         firmware=read_firmware(),
     )
+
+
+WORDS_PER_LINE = 8  #: of 8 bytes
+UNKNOWN_SECONDS = 0.1  #: of a flush where the kernel does not tell the caches
+
+
+def compute_flush_bytes(machine: Machine, ranks: int = 1) -> int:
+    """Compute the bytes that each rank of a node walks through to flush its caches; 0 if unknown.
+
+    Its share of twice the last-level cache, and twice the second level, as ``flush_needed`` of the suite has it
+    for ranks that are spread over the node.
+    """
+    last = max(machine.caches, key=lambda each: each.level, default=None)
+    if last is None:
+        return 0
+    sharing = max(1, ranks * last.shared_by // machine.hardware_threads)
+    second = sum(each.bytes for each in machine.caches if each.level == 2 and last.level > 2)
+    return -(-2 * last.bytes // sharing) + 2 * second
+
+
+@cache
+def measure_flush_seconds() -> float:
+    """Walk once as a trial of mpicost does, on this machine. Takes up to some tenths of a second."""
+    size = compute_flush_bytes(read_machine())
+    if not size:
+        return UNKNOWN_SECONDS
+    words = np.ones(size // 8, dtype=np.uint64)  # ones: pages of zeros would share one page
+    begin = perf_counter()
+    words[::WORDS_PER_LINE] += np.uint64(1)
+    return perf_counter() - begin
+
+
+LIMITS = "limits"  #: in run records, and a circumstance, of launches that tell them
+UNLIMITED = "unlimited"
+#: The letter of ``ulimit``, in the order in which they are told, with the words for it.
+NAMES = {
+    "l": "locked memory",
+    "v": "address space",
+    "n": "open files",
+    "u": "processes",
+    "c": "CPUs of a quota",
+}
+KIBIBYTES = "lv"
+#: Above this number a launch does not come near the limit. The kernel derives that of processes from the
+#: memory, which differs a little between equal nodes.
+AMPLE = {"n": 4096, "u": 4096}
+
+
+def write_limits_command(path: Path, quota: int | None) -> str:
+    """Return the command of bash that writes the limits of its shell into a file, a letter and a number a line.
+
+    :param quota: CPUs that a quota allows; None without one, or where it is not known.
+    """
+    letters = [letter for letter in NAMES if letter != "c"]
+    lines = [f'echo "{letter} $(ulimit -S{letter})"' for letter in letters]
+    lines += [f"echo c {quota}"] if quota else []
+    return f"{{ {'; '.join(lines)}; }} > {quote_word(str(path))}"
+
+
+def read_limits(path: Path) -> dict[str, str]:
+    """Read the limits of a launch as an entry of its run record; empty where its job script wrote none."""
+    try:
+        told = dict(line.split(" ", 1) for line in files.read_text(path).splitlines())
+    except (OSError, ValueError):
+        return {}
+    said = describe_limits(told)
+    return {LIMITS: said} if said else {}
+
+
+def describe_limits(told: Mapping[str, str]) -> str:
+    """Describe limits by the letters of ``ulimit``; empty if one is not understood."""
+    words = []
+    for letter, text in told.items():
+        if letter not in NAMES or not (text == UNLIMITED or (text.isascii() and text.isdigit())):
+            return ""
+        ample = AMPLE.get(letter, 0)
+        if ample and (text == UNLIMITED or int(text) >= ample):
+            value = f"{ample} or more"
+        else:
+            value = f"{text} KiB" if letter in KIBIBYTES and text != UNLIMITED else text
+        words.append(f"{NAMES[letter]} {value}")
+    return ", ".join(words)
+
+
+def describe_own_limits(quota: int | None) -> str:
+    """Describe the limits of this process, which a job on this machine inherits."""
+    kinds = {
+        "l": resource.RLIMIT_MEMLOCK,
+        "v": resource.RLIMIT_AS,
+        "n": resource.RLIMIT_NOFILE,
+        "u": resource.RLIMIT_NPROC,
+    }
+    told = {}
+    for letter, kind in kinds.items():
+        soft = resource.getrlimit(kind)[0]
+        unit = 1024 if letter in KIBIBYTES else 1
+        told[letter] = UNLIMITED if soft == resource.RLIM_INFINITY else str(soft // unit)
+    return describe_limits(told | ({"c": str(quota)} if quota else {}))
+
+
+def is_within_limits(limits: Mapping[str, int], routine: str, size: int, processes: int) -> bool:
+    """Return whether the site's limits allow a routine with so many processes.
+
+    A limit is of a routine (``scan_min``), or of one at a size (``alltoall:1000``).
+    """
+    return all(processes <= limits.get(key, processes) for key in (routine, f"{routine}:{size}"))
+
+
+def find_unknown_limits(
+    limits: Mapping[str, int], tables: Sequence[Mapping[str, Sequence[int]]]
+) -> Iterator[tuple[str, set[str]]]:
+    """Find the keys of a site's limits that limit nothing, each with those to choose from.
+
+    :param tables: sizes in bytes of the routines that a check measures, of each check.
+    """
+    routines = {name for table in tables for name in table}
+    sized = {f"{name}:{size}" for table in tables for name, sizes in table.items() for size in sizes}
+    for key in limits:
+        if key not in routines | sized:
+            own = {each for each in sized if each.startswith(f"{key.partition(':')[0]}:")}
+            yield key, own or routines

@@ -27,9 +27,9 @@ import reframe
 from reframe.core import backends
 
 from postprocess.base import files
-from postprocess.base.documents.records import parse_record
-from postprocess.base.documents.strict_json import parse_json
-from postprocess.base.near_words import propose_or_list
+from postprocess.base.errors import propose_or_list
+from postprocess.base.records import parse_record
+from postprocess.base.strict_json import parse_json
 from site_configs import common, ladder
 
 

@@ -1,16 +1,32 @@
-"""Find contradictions within a site file, and what ReFrame does not know."""
+"""Find contradictions within a site file, and between it and the machine that it is for."""
 
 from __future__ import annotations
 
+import os
+import platform
+import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.near_words import propose_or_list
+from postprocess.base.errors import propose_or_list
+from postprocess.base.sanitize import quote_word
 from site_configs.mpi.family import FAMILIES, identify_library
-from site_configs.schedulers.registry import find_scheduler
+from site_configs.mpi.probe import ProbeError, run_step
+from site_configs.programs.installed import SITE, describe_missing_executables
+from site_configs.schedulers import registry
+from site_configs.schedulers.base import Queue, Scheduler
+from site_configs.schedulers.module_systems import (
+    ModuleSystem,
+    describe_lacking,
+    module_system,
+    read_login_environment,
+)
+from site_configs.schedulers.registry import SchedulerError, find_scheduler
+from site_configs.topology.machine import read_machine, read_usable_threads
 from site_configs.validation.reader import SiteFault, SiteReading
 
 SIMULATED = "simgrid"  #: the family whose time is simulated
@@ -172,3 +188,204 @@ def is_whole_version(library: str) -> bool:
     """Return whether the text names one release: three numbers, or two of Intel MPI, which counts by years."""
     found, version = identify_library(library)
     return len(version.split(".")) >= (2 if found == "intel-mpi" else 3)
+
+
+LOAD_SECONDS = 60  #: for loading modules and looking for a compiler wrapper
+
+
+@dataclass(frozen=True)
+class LocalMachine:
+    """The machine on which a site file is looked at."""
+
+    cores: int
+    modules: ModuleSystem
+    scheduler: Scheduler | None = None
+    silent: str = ""  #: why the scheduler does not answer, if it does not
+    #: variables that choose the cluster or server that was asked, by the first partition that names one
+    choice: Mapping[str, str] = field(default_factory=dict)
+    threads_per_core: int = 1  #: that this process may use
+
+
+def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
+    """Look at this machine; its modules are those of this shell, or else of a login shell."""
+    here = module_system(os.environ)
+    modules = module_system(read_login_environment()) if here.name == "nomod" else here
+    cores, threads = read_machine().cores, read_usable_threads()
+    system = ((reading and reading.configuration) or {"systems": [{"partitions": []}]})["systems"][0]
+    choices = map(find_partition_choice, system["partitions"])
+    choice = next(filter(None, choices), {})
+    try:
+        found = registry.detect_scheduler(environment=choice)
+    except SchedulerError as error:
+        return LocalMachine(cores, modules, silent=str(error), choice=choice, threads_per_core=threads)
+    return LocalMachine(cores, modules, found, choice=choice, threads_per_core=threads)
+
+
+def find_partition_choice(partition: Mapping[str, Any]) -> dict[str, str]:
+    """Find the cluster or server that a partition's options name, as variables; empty for the default one."""
+    return find_scheduler(partition["scheduler"]).find_choice(partition.get("access", []))
+
+
+def is_here(reading: SiteReading, host: str | None = None) -> bool:
+    """Return whether this host is one of the site's, by the site's own patterns."""
+    system = (reading.configuration or {})["systems"][0]
+    return any(re.match(pattern, host or platform.node()) for pattern in system["hostnames"])
+
+
+def find_machine_faults(reading: SiteReading, here: LocalMachine) -> list[SiteFault]:
+    """Find every difference between the file and the machine."""
+    partitions, environments = (
+        select_sound(reading, list_entries(reading, kind)) for kind in ("partition", "environment")
+    )
+    found = list(check_modules(reading, here))
+    for partition in partitions:
+        batch = find_scheduler(partition.data["scheduler"]).batch
+        found += check_batch_partition(partition, here) if batch else check_local_partition(partition, here)
+    if not found:  # else nothing could be loaded
+        for environment in environments:
+            found += [*check_wrapper(environment, reading), *check_prefix(environment)]
+    for environment in environments:
+        found += check_programs(environment)
+    return sorted(set(found))
+
+
+def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFault]:
+    """Find whether the site names another module system than the machine's."""
+    system = (reading.configuration or {})["systems"][0]
+    named = system.get("modules_system", "nomod")
+    if named in ("nomod", "spack", here.modules.name):
+        return
+    line = reading.lines.get(f"site {system['name']}", 0)
+    title = f"site {system['name']!r}: modules_system"
+    if here.modules.name == "nomod":
+        yield SiteFault(line, f"{title}: {describe_lacking(named)}")
+        return
+    there = f"here is {here.modules.name!r}"
+    yield SiteFault(line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.evidence})")
+
+
+def check_local_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
+    """Find a partition without scheduler that is larger than this machine; simulated ones may be."""
+    cores = partition.extras["cores_per_node"]
+    if cores > here.cores and not partition.extras["exact"]:
+        fix = f"write {here.cores}, or run with --oversubscribe"
+        yield partition.fault("topology", f"cores_per_node={cores}, and this machine has {here.cores}; {fix}")
+    yield from check_threads(partition, here.threads_per_core, "this machine's cores have")
+
+
+def check_threads(partition: DeclaredEntry, there: int, where: str) -> Iterator[SiteFault]:
+    """Check that cores have the hardware threads that are declared; simulated ones may have any."""
+    threads = partition.extras.get("threads_per_core", 1)
+    if threads > there and not partition.extras["exact"]:
+        yield partition.fault("topology", f"threads_per_core={threads}, and {where} {there}; write {there}")
+
+
+def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
+    """Find what the scheduler contradicts."""
+    backend, scheduler = partition.data["scheduler"], here.scheduler
+    if here.silent:
+        yield partition.fault("scheduler", f"{backend!r} does not answer: {here.silent}")
+    elif scheduler is None:
+        yield partition.fault("scheduler", f"{backend!r}: no scheduler is on this machine's search path")
+    elif said := scheduler.find_backend_fault(backend):
+        yield partition.fault("scheduler", said)
+    elif scheduler.queues and find_partition_choice(partition.data) == dict(here.choice):
+        yield from check_queue(partition, scheduler)
+
+
+def check_queue(partition: DeclaredEntry, scheduler: Scheduler) -> Iterator[SiteFault]:
+    """Return the queue that the partition's options name, as the scheduler knows it."""
+    name = scheduler.find_queue_name(partition.data["access"])
+    queue = scheduler.queue(name) if name else find_default_queue(scheduler)
+    if queue is None:
+        if name:
+            fix = propose_or_list(name, [each.name for each in scheduler.queues])
+            what = f"{scheduler.title} has no partition {name!r} that is up; {fix}"
+            yield partition.fault("access", what)
+        return
+    yield from check_node_counts(partition, queue)
+
+
+def find_default_queue(scheduler: Scheduler) -> Queue | None:
+    """Find the queue of jobs that name none."""
+    return next((queue for queue in scheduler.queues if queue.default), None)
+
+
+def check_node_counts(partition: DeclaredEntry, queue: Queue) -> Iterator[SiteFault]:
+    """Check that no more nodes or cores are declared than exist: such a job waits for ever, or is refused."""
+    nodes, cores = (partition.extras[key] for key in ("nodes", "cores_per_node"))
+    kinds = [kind for kind in queue.kinds if not kind.option or kind.option in partition.data["access"]]
+    chosen = [kind for kind in kinds if kind.option] or kinds
+    there = sum(len(kind.hosts) for kind in chosen)
+    most = min(there, queue.most_nodes or there)
+    if nodes > most:
+        text = f"nodes={nodes}, and a job in {queue.name} gets at most {most}; write {most} or fewer"
+        yield partition.fault("topology", text)
+    largest = max((kind.cores for kind in chosen), default=0)
+    if largest and cores > largest:
+        text = f"cores_per_node={cores}, and the nodes of {queue.name} have {largest}; write {largest}"
+        yield partition.fault("topology", text)
+    if most_threads := max((kind.threads_per_core for kind in chosen), default=0):
+        yield from check_threads(partition, most_threads, f"the cores of {queue.name} have")
+
+
+def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) -> int:
+    """Find the seconds of the longest job that a partition's queue takes; 0 for no limit, or none known."""
+    if scheduler is None:
+        return 0
+    name = scheduler.find_queue_name(partition["access"])
+    queue = scheduler.queue(name) if name else find_default_queue(scheduler)
+    return queue.seconds if queue else 0
+
+
+def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[SiteFault]:
+    """Find modules of an environment that do not load, or a compiler wrapper that is then missing."""
+    mpicc, names = environment.extras["mpicc"], environment.data["modules"]
+    if container := environment.extras.get("container"):
+        load = [f"module load {' '.join(map(quote_word, names))} >&2"] if names else []
+        inside = " ".join(map(quote_word, [*container, mpicc, "--version"]))
+        if problem := explain_failure("container", [*load, inside]):
+            yield environment.fault("container", f"{mpicc!r} does not run in it: {problem}")
+        return
+    if not names or reading.sound_configuration["systems"][0]["modules_system"] in ("nomod", "spack"):
+        if not shutil.which(mpicc):
+            where = "is not there" if Path(mpicc).is_absolute() else "is not on the search path"
+            yield environment.fault("mpicc", f"{mpicc!r} {where}; give it by absolute path")
+        return
+    if problem := explain_failed_command(names, ":"):
+        yield environment.fault("modules", f"{' '.join(names)}: cannot be loaded: {problem}")
+    elif explain_failed_command(names, f"command -v {quote_word(mpicc)}"):
+        yield environment.fault("mpicc", f"{mpicc!r} is not there once {' '.join(names)} is loaded")
+
+
+def check_prefix(environment: DeclaredEntry) -> Iterator[SiteFault]:
+    """Spack builds with the wrapper that is in the prefix."""
+    extras = environment.extras
+    if Path(extras["mpicc"]).is_absolute() or not extras["prefix"]:
+        return
+    wrapper = Path(extras["prefix"], "bin", extras["mpicc"])
+    if not wrapper.exists():
+        yield environment.fault("prefix", f"{wrapper} is not there; write where this MPI is, or leave it out")
+
+
+def check_programs(environment: DeclaredEntry) -> Iterator[SiteFault]:
+    """Find benchmarks that are declared as installed and are not there."""
+    extras = environment.extras
+    for name, folder in extras["programs"].items():
+        problem = describe_missing_executables(name, folder) if extras["program_origin"][name] == SITE else ""
+        if problem:
+            yield environment.fault("programs", f"{name}: {problem}")
+
+
+def explain_failed_command(names: Sequence[str], then: str) -> str:
+    """Explain why a command fails in a login shell with these modules; empty if it does not."""
+    return explain_failure("module load", [f"module load {' '.join(map(quote_word, names))} >&2", then])
+
+
+def explain_failure(step: str, commands: Sequence[str]) -> str:
+    """Explain why these commands fail, one after the other in a login shell; empty if they do not."""
+    try:
+        run_step(["bash", "-lc", " && ".join(commands)], os.environ, step, LOAD_SECONDS)
+    except ProbeError as error:
+        return str(error)
+    return ""

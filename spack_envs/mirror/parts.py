@@ -3,27 +3,104 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
-from postprocess.base.files import read_regular
+from postprocess.base.files import read_regular, read_text
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from site_configs.mpi import inventory, jars
+from site_configs.mpi import inventory, wheels
 from site_configs.mpi.family import DEFAULT_FAMILIES
 from site_configs.mpi.wheels import LOCKS
 from spack_envs import machine as spack_machine
-from spack_envs.errors import SpackEnvironmentError
-from spack_envs.fetch import FetchError
+from spack_envs.layout import SpackEnvironmentError
 from spack_envs.mirror import manifest
 from spack_envs.mirror import spack_sources as spack_mirror
-from spack_envs.mirror import wheels as mirror_wheels
-from spack_envs.mirror.manifest import ArchivedRelease, Manifest, MissingPart, ReplacedSource
+from spack_envs.mirror.manifest import ArchivedRelease, Manifest, MissingPart, ReplacedSource, describe_file
 from spack_envs.mirror.spack_sources import GivenSource, SourceCollector, WantedSource
 from spack_envs.mirror.use import JARS, RELEASES, SOURCES, WHEELS
-from spack_envs.provide import NoSpack, Spack, SpackSettings, provide_spack
+from spack_envs.provide import FetchError, NoSpack, Spack, SpackSettings, provide_spack
+
+PACK = 8  #: packages that pip is asked for at once
+PIN = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)")
+HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+
+
+@dataclass(frozen=True)
+class LockedPackage:
+    """One package of a lock file."""
+
+    name: str
+    version: str
+    text: str  #: as it stands there
+    hashes: frozenset[str]
+
+
+def parse_lock_file(text: str) -> Iterator[LockedPackage]:
+    """Parse the packages of a lock file."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    for block in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
+        if pin := PIN.match(block):
+            hashes = frozenset(HASH.findall(block))
+            yield LockedPackage(pin["name"], pin["version"], " ".join(block.split()), hashes)
+
+
+def gather_wheel_files(
+    locks: Iterable[Path], wheels: Path, scratch: Path, now: Callable[[str], None]
+) -> tuple[set[str], list[MissingPart]]:
+    """Put the wheels that lock files name into the folder ``wheels``. What is there and right is kept.
+
+    pip takes them from where the user's settings say, and holds each against the hashes of its lock file.
+
+    :param scratch: an empty folder on the same file system
+    :param now: is told what goes on
+    :returns: names of the files that belong there, and the packages that could not be had.
+    """
+    wheels.mkdir(exist_ok=True)
+    there = {describe_file(wheels, path.name).sha256: path.name for path in wheels.glob("*.whl")}
+    packages = list(dict.fromkeys(package for lock in locks for package in parse_lock_file(read_text(lock))))
+    kept = {there[digest] for package in packages for digest in package.hashes & set(there)}
+    lacking = [package for package in packages if not package.hashes & set(there)]
+    missing = []
+    for begin in range(0, len(lacking), PACK):
+        now(f"wheels: {len(packages) - len(lacking) + begin} of {len(packages)}")
+        pack = lacking[begin : begin + PACK]
+        if download_wheels(pack, scratch):
+            for package in pack:
+                if reason := download_wheels([package], scratch):
+                    missing.append(MissingPart(f"wheel {package.name} {package.version}", reason))
+        kept |= move_downloads(scratch, wheels)
+    return kept, missing
+
+
+def download_wheels(packages: Sequence[LockedPackage], folder: Path) -> str:
+    """Let pip download what is not excluded here by its markers. Returns the error, or nothing."""
+    request = folder / "request.txt"
+    request.write_text("".join(f"{package.text}\n" for package in packages))
+    pip = [sys.executable, "-I", "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(request)]
+    done = subprocess.run(
+        [*pip, *options, "-d", str(folder)], check=False, capture_output=True, text=True, errors="replace"
+    )
+    request.unlink()
+    if done.returncode == 0:
+        return ""
+    said = (done.stderr.strip() or "pip failed").splitlines()
+    errors = [line for line in said if line.startswith("ERROR: ")]
+    return (errors or said)[-1].removeprefix("ERROR: ")
+
+
+def move_downloads(scratch: Path, wheels: Path) -> set[str]:
+    """Give complete downloads their place. Returns their names."""
+    names = {path.name for path in scratch.glob("*.whl")}
+    for name in names:
+        os.replace(scratch / name, wheels / name)
+    return names
 
 
 @dataclass(frozen=True)
@@ -68,18 +145,18 @@ def gather_wheels(making: MirrorBuild) -> GatheredPart:
     scratch.mkdir()
     making.progress.say(f"wheels of {', '.join(lock.stem for lock in locks)}")
     wheels = making.folder / WHEELS
-    names, missing = mirror_wheels.gather_wheel_files(locks, wheels, scratch, making.progress.now)
+    names, missing = gather_wheel_files(locks, wheels, scratch, making.progress.now)
     return GatheredPart(tuple(f"{WHEELS}/{name}" for name in names), missing=tuple(missing))
 
 
 def gather_jars(making: MirrorBuild) -> GatheredPart:
     """Gather the jars of MPJ Express, where they are installed or Debian's packages can be fetched."""
-    lacking = jars.gather_jars(making.folder / JARS)
+    lacking = wheels.gather_jars(making.folder / JARS)
     missing = [MissingPart(f"jar {name}", reason) for name, reason in lacking.items()]
-    if missing and not jars.can_fetch():
+    if missing and not wheels.can_fetch():
         making.progress.say(f"no jars of MPJ Express: {missing[0].reason}")
         missing = []
-    names = [name for name, _ in jars.read_pinned_jars() if name not in lacking]
+    names = [name for name, _ in wheels.read_pinned_jars() if name not in lacking]
     return GatheredPart(tuple(f"{JARS}/{name}" for name in names), missing=tuple(missing))
 
 

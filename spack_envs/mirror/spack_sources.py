@@ -15,13 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from postprocess.base.documents.records import parse_record
-from postprocess.base.documents.strict_json import parse_json
 from postprocess.base.files import read_regular
-from spack_envs.errors import SpackEnvironmentError, extract_spack_error
-from spack_envs.fetch import FETCH_SECONDS, FetchError, fetch_release, run_git
-from spack_envs.layout import SpackCommands, spack_environment_variables
-from spack_envs.provide import PinnedRelease, Spack, obtain_release
+from postprocess.base.records import parse_record
+from postprocess.base.strict_json import parse_json
+from spack_envs import provide
+from spack_envs.layout import (
+    SpackCommands,
+    SpackEnvironmentError,
+    extract_spack_error,
+    spack_environment_variables,
+)
 
 CACHE = "_source-cache"  #: where Spack looks in a source mirror: files by checksum or commit
 FAILED = re.compile(r"Warning: Error while fetching (\S+?)@\S+\n((?:[ \t]+.*\n?)*)")
@@ -53,19 +56,21 @@ class GivenSource:
         return self.place.is_dir()
 
 
-def archive_release(release: PinnedRelease, target: Path, scratch: Path, say: Callable[[str], None]) -> str:
+def archive_release(
+    release: provide.PinnedRelease, target: Path, scratch: Path, say: Callable[[str], None]
+) -> str:
     """Write the files of a release to ``target``, a ``.tar.gz``. Returns the commit.
 
     The user's copy is used if it is this release.
 
     :raises FetchError: if it cannot be had. Raises OSError if ``target`` cannot be written.
     """
-    clone = obtain_release(release, say)
+    clone = provide.obtain_release(release, say)
     commit = read_commit(clone)
     if commit != read_commit(clone, f"{release.tag}^{{commit}}"):
         clone = scratch / release.name
         say(f"fetching {release.name} {release.tag} from {release.address}")
-        fetch_release(release.address, release.tag, clone)
+        provide.fetch_release(release.address, release.tag, clone)
         commit = read_commit(clone)
     target.write_bytes(pack_commit(clone, commit, release.name))
     return commit
@@ -75,18 +80,18 @@ def read_commit(repository: Path, revision: str = "HEAD") -> str:
     """Read the commit of a revision; empty if the repository has no such."""
     command = ["-C", str(repository), "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"]
     try:
-        return run_git(command, str(repository), 60).strip()
-    except FetchError:
+        return provide.run_git(command, str(repository), 60).strip()
+    except provide.FetchError:
         return ""
 
 
 def pack_commit(repository: Path, commit: str, prefix: str) -> bytes:
     """Pack the files of a commit as a reproducible ``.tar.gz``."""
     command = ["git", "-C", str(repository), "archive", f"--prefix={prefix}/", commit]
-    done = subprocess.run(command, capture_output=True, timeout=FETCH_SECONDS, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=provide.FETCH_SECONDS, check=False)
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["git failed"]
-        raise FetchError(f"{repository}: {said[-1]}")
+        raise provide.FetchError(f"{repository}: {said[-1]}")
     return gzip.compress(done.stdout, mtime=0)
 
 
@@ -98,15 +103,15 @@ def prepare_substitute(given: GivenSource, wanted: WantedSource) -> tuple[bytes,
     if given.is_git:
         commit = read_commit(given.place, given.revision)
         if not commit:
-            raise FetchError(f"{given.place}: is no git repository with {given.revision}")
+            raise provide.FetchError(f"{given.place}: is no git repository with {given.revision}")
         data = pack_commit(given.place, commit, f"{wanted.package}-{wanted.version}")
         return data, f"a git copy (commit {commit[:12]})"
     try:
         data = read_regular(given.place)
     except OSError as error:
-        raise FetchError(f"{given.place}: {error.strerror}") from None
+        raise provide.FetchError(f"{given.place}: {error.strerror}") from None
     if not data.startswith(b"\x1f\x8b"):
-        raise FetchError(f"{given.place}: is not a .tar.gz")
+        raise provide.FetchError(f"{given.place}: is not a .tar.gz")
     return data, f"the file {given.place.name}"
 
 
@@ -131,7 +136,7 @@ class SourceCollector:
     :param work: work directory, where Spack may write
     """
 
-    def __init__(self, spack: Spack, directory: Path, work: Path) -> None:
+    def __init__(self, spack: provide.Spack, directory: Path, work: Path) -> None:
         self.commands = SpackCommands(directory)
         self.variables = os.environ | spack_environment_variables(work, spack.executable)
 

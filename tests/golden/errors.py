@@ -131,7 +131,7 @@ def play(stage: Stage) -> None:
     ]
     told = []
     for words in lines:
-        with mock.patch("postprocess.setup.prepare.take_inventory", begin):
+        with mock.patch("postprocess.setup.take_inventory", begin):
             status, output, errors = call(stage.home, words)
         typed = shlex.join(words)[:80].encode("unicode_escape").decode()
         told.append(f"$ plumbline {typed}\n{output}{errors}exit status {status}\n")

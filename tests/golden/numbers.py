@@ -10,27 +10,24 @@ import numpy as np
 
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
-from postprocess.stats.band import compute_band, compute_slow_distance
-from postprocess.stats.comparison.paired_verdicts import (
-    PairedCase,
-    choose_looks,
-    estimate_paired_ratio,
-    judge_pairs,
-)
-from postprocess.stats.confirmation_rule import compute_confirmation_probability
-from postprocess.stats.curves.segments import fit_segments
-from postprocess.stats.curves.switches import find_switches
-from postprocess.stats.headline import summarise_trials
-from postprocess.stats.power import compute_detectable_slowdown, compute_scatter
-from postprocess.stats.procurement.acceptance import (
+from postprocess.stats.acceptance import (
     choose_acceptance_looks,
     compute_exceedance,
     compute_tolerance_limit,
     judge_acceptance,
 )
-from postprocess.stats.sequence import compute_run_limit
+from postprocess.stats.band import compute_band, compute_slow_distance
+from postprocess.stats.curves import find_switches, fit_segments
+from postprocess.stats.detection import (
+    compute_confirmation_probability,
+    compute_detectable_slowdown,
+    compute_run_limit,
+    compute_scatter,
+)
+from postprocess.stats.launches import summarise_trials
+from postprocess.stats.paired_verdicts import PairedCase, choose_looks, estimate_paired_ratio, judge_pairs
+from postprocess.stats.priors import add_priors
 from postprocess.stats.sessions import SessionValue, compute_median_efficiency, predict_nights
-from postprocess.stats.shrinkage import add_priors
 from tests.golden.stage import Stage
 
 SEED = 20_261_126

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from postprocess.extensions.agreement.command import format_agreement
 from postprocess.extensions.agreement.compare import Gap
-from postprocess.extensions.agreement.page import PAGE as AGREEMENT
-from postprocess.extensions.agreement.page import build_agreement_document
+from postprocess.extensions.agreement.report import PAGE as AGREEMENT
+from postprocess.extensions.agreement.report import build_agreement_document
 from postprocess.extensions.procurement.check.offer import RULES, open_offer
 from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.comparison import (
@@ -30,10 +30,10 @@ from postprocess.features.guidelines.text import PAGE as GUIDELINES
 from postprocess.features.guidelines.text import GuidelineResult, build_guideline_document, format_guidelines
 from postprocess.model.session import Session
 from postprocess.report.document import write_document
-from postprocess.stats.procurement.acceptance import RowVerdict
+from postprocess.stats.acceptance import RowVerdict
 from tests.golden.stage import Stage
 from tests.support.factories.offer import DELIVERED, OFFICIAL, RULES_TEXT, make_offer
-from tests.unit.postprocess.extensions.agreement.test_text import TOPIC, opinions
+from tests.unit.postprocess.extensions.agreement.test_report import TOPIC, opinions
 from tests.unit.postprocess.extensions.procurement.test_rank_papers import PRESENT, luecke, times
 from tests.unit.postprocess.features.compare.test_history import CONTROL, STEADY, STEPPING, measure
 from tests.unit.postprocess.features.guidelines.test_judge import effect, launches

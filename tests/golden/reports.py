@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from postprocess.report.junit import format_junit
-from postprocess.report.openmetrics import format_openmetrics
+from postprocess.report.exports import format_junit, format_openmetrics
 from postprocess.results.store import write_session
 from postprocess.results.summary import load_summary
 from tests.golden.stage import Stage

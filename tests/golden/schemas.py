@@ -6,7 +6,7 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from postprocess.references.expected_failures import COLUMNS as EXPECTED
+from postprocess.references.decisions import COLUMNS as EXPECTED
 from postprocess.references.reference_file import COLUMNS as REFERENCES
 from postprocess.results.store import SCHEMA, VERSION, StoreRow
 from postprocess.results.summary import SCHEMA as SUMMARY

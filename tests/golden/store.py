@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from postprocess.analyses.alarms.log import FILE, append_night, summarise_night_alarms
-from postprocess.extensions.papers.one_paper import PAPERS
+from postprocess.analyses.alarms import FILE, append_night, summarise_night_alarms
+from postprocess.extensions.papers.command import PAPERS
 from postprocess.results.store import write_session
 from tests.golden.stage import Stage
 from tests.support.factories import papers

@@ -12,10 +12,10 @@ import pytest
 
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report import session_report, trial_selection
-from postprocess.report.past import Past, Step
-from postprocess.report.site_index import build_entry, render_index
-from postprocess.results.nights import Night
+from postprocess.report.first_screen import Past, Step
+from postprocess.results.query import Night
 from postprocess.results.summary import parse_summary
+from postprocess.session.lifecycle.past import build_entry, render_index
 from tests.support.browser import Browser, needs_browser, open_browser
 from tests.support.factories import report as samples
 from tests.support.faults import plants

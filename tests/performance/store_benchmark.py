@@ -25,9 +25,8 @@ from pathlib import Path
 
 import polars as pl
 
-from postprocess.analyses.drift.clusters import cluster_changes
-from postprocess.analyses.drift.data import read_nights
-from postprocess.analyses.drift.detect import detect_trends
+from postprocess.analyses.drift import detect_trends
+from postprocess.analyses.drift_findings import cluster_changes, read_nights
 from postprocess.results.query import read_headlines
 from tests.support.factories.store import FIRST_NIGHT, SIZES_OF_A_LAUNCH, Site
 from tests.support.paths import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from postprocess.analyses.drift.detect import detect_trends
+from postprocess.analyses.drift import detect_trends
 from tests.performance import store_benchmark
 from tests.support.factories.store import Site
 

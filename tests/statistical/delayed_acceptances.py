@@ -36,12 +36,12 @@ from postprocess.extensions.procurement.judge import (
 )
 from postprocess.extensions.procurement.rules.rules import RuleCase, Rules, lint_text
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
-from postprocess.stats.placement import find_farthest
-from postprocess.stats.procurement.acceptance import (
+from postprocess.stats.acceptance import (
     OperatingCharacteristic,
     choose_acceptance_looks,
     simulate_characteristic,
 )
+from postprocess.stats.launches import find_farthest
 from tests.statistical.simulated_acceptances import COUNTED, SLOWER
 from tests.support.mpicost import Program, program
 from tests.support.shared_files import VARIABLE

@@ -23,7 +23,7 @@ from postprocess.extensions.procurement.judge import Acceptance, judge_delivery,
 from postprocess.extensions.procurement.rules.rules import Rules, lint_text
 from postprocess.model.case import ReferencePlace
 from postprocess.references.reference_file import load_references
-from postprocess.stats.procurement.acceptance import (
+from postprocess.stats.acceptance import (
     OperatingCharacteristic,
     RowVerdict,
     choose_acceptance_looks,

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 from postprocess.judging.common_cause import find_common_causes
-from postprocess.judging.common_cause_retest import CommonCauseRetest
+from postprocess.judging.retest import CommonCauseRetest
 from postprocess.model.verdict import CaseResult
 from tests.support.factories.common import CENTER, Noise, Slower, calibrated, cases, judged
 

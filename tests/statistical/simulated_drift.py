@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from postprocess.analyses.drift.detect import (
+from postprocess.analyses.drift import (
     ALLOWANCE,
     CREEP,
     LEAST,

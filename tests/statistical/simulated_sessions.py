@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
-from postprocess.references.session_priors import load_session_priors
+from postprocess.references.reference_file import load_session_priors
 from postprocess.stats.band import compute_band
-from postprocess.stats.sequence import LEAST_SESSIONS, LONGEST_RUN, compute_gross_distance, compute_run_limit
-from postprocess.stats.session_prior import add_session_priors
+from postprocess.stats.detection import LEAST_SESSIONS, LONGEST_RUN, compute_gross_distance, compute_run_limit
+from postprocess.stats.priors import SMALL_BYTES, add_priors, add_session_priors
 from postprocess.stats.sessions import DAY_SHARE, SessionValue, summarize_sessions
-from postprocess.stats.shrinkage import SMALL_BYTES, add_priors
 from tests.statistical.noise import NOISES, measured_sessions, normal
 
 CASES, SCATTER = 1_000, 0.3

@@ -21,13 +21,7 @@ from scipy import stats
 
 from postprocess.features.compare.data import SIDES
 from postprocess.features.compare.pairs import draw_block
-from postprocess.stats.comparison.paired_verdicts import (
-    NOT_WORSE,
-    USUAL,
-    PairedCase,
-    PairedVerdict,
-    judge_pairs,
-)
+from postprocess.stats.paired_verdicts import NOT_WORSE, USUAL, PairedCase, PairedVerdict, judge_pairs
 from tests.statistical.noise import NOISES
 
 CASES, SCATTER, WANDER, MARGIN = 1_000, 0.5, 0.01, math.log(1.05)

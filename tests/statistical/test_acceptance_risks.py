@@ -12,7 +12,7 @@ from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
 from postprocess.extensions.procurement.judge import judge_delivery
 from postprocess.extensions.procurement.rules.rules import Rules, lint_text
-from postprocess.stats.procurement.acceptance import RowVerdict, choose_acceptance_looks
+from postprocess.stats.acceptance import RowVerdict, choose_acceptance_looks
 from tests.statistical.noise import NOISES
 from tests.statistical.simulated_acceptances import Delivery, count_verdicts
 from tests.support.factories.offer import RULES_TEXT

@@ -16,7 +16,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.model.verdict import RecordError, Verdict, is_healthy
-from spack_envs.errors import SourceError, SpackEnvironmentError
+from spack_envs.layout import SourceError, SpackEnvironmentError
 from tests.support.plumbline_runner import Ended
 
 MARK = "plants"

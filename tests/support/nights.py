@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from spack_envs.programs import read_program
+from spack_envs.installation import read_program
 from tests.support.mpi import mpi_installations
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 

@@ -51,7 +51,7 @@ def read_numbers(text: str, paper: str = "") -> list[tuple[str, int]]:
 
 _RECORDS = ByTest("tests/integration/mpicost/test_records.py")
 _SIZES = ByTest("tests/integration/mpicost/test_list_option.py")
-_HEADLINE = ByTest("tests/unit/postprocess/stats/test_headline.py")
+_HEADLINE = ByTest("tests/unit/postprocess/stats/test_launches.py")
 _TRIALS = ByTest("tests/unit/postprocess/report/test_trial_selection.py")
 _COUNTS = ByTest("tests/unit/site_configs/topology/test_layouts.py")
 _FAMILY = ByTest("tests/unit/reframe_checks/test_precedence.py")
@@ -137,11 +137,11 @@ PROVEN: dict[str, OnPage | ByTest] = {
     "003-25": OnPage("taboada", ("Time by the model over that in print of Myrinet:MPICH-GM",)),
     "003-34 to -38": ByTest("tests/integration/mpicost/test_kernels.py"),
     "003-39 to -40": ByTest("tests/integration/mpi/test_small_sessions.py"),
-    "003-41 to -44": ByTest("tests/unit/postprocess/extensions/papers/taboada/test_kernels.py"),
+    "003-41 to -44": ByTest("tests/unit/postprocess/extensions/papers/test_taboada_kernels.py"),
     "003-26 to -28": OnPage("taboada", ("bcast by scatter + allgather", "measured saving")),
     "003-29": ByTest("tests/integration/simgrid/test_guidelines.py"),
     "003-45": ByTest("tests/unit/reframe_checks/common/test_user_options.py"),
-    "003-46": ByTest("tests/unit/postprocess/extensions/papers/common/test_printed.py"),
+    "003-46": ByTest("tests/unit/postprocess/extensions/papers/test_printed.py"),
     "003-47": ByTest("tests/unit/postprocess/extensions/papers/test_own_data.py"),
     "004-1 to -5": OnPage("commtest", ("0 with 1", "i with i+1", "i with i+P/2", "ring")),
     "004-6 to -9": OnPage("commtest", ("all sizes, log-log", "to 8 KiB, log-linear")),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
-from postprocess.judging.rules import judge_case
+from postprocess.judging.evaluate import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference

@@ -18,10 +18,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from postprocess.analyses.alarms.log import FILE, append_night, read_alarm_log, summarise_night_alarms
+from postprocess.analyses.alarms import FILE, append_night, read_alarm_log, summarise_night_alarms
 from postprocess.base.archive import pack_folder, unpack_archive
-from postprocess.base.documents.records import parse_record
 from postprocess.base.errors import UsageError
+from postprocess.base.records import parse_record
 from postprocess.base.signature import MANIFEST, compare_manifest, format_manifest
 from postprocess.calibration.ledger import (
     OPENED,
@@ -63,23 +63,20 @@ from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.osu_imb_launch import read_witness
 from postprocess.parsers.reframe_report import read_report
 from postprocess.references.catalog import read_provenance
-from postprocess.references.expected_failures import COLUMNS, parse_expected_file
-from postprocess.references.reference_file import load_references
-from postprocess.references.session_priors import PATH, load_session_priors
-from postprocess.results.index import read_covered_sessions, read_intact_index
+from postprocess.references.decisions import COLUMNS, parse_expected_file
+from postprocess.references.reference_file import PATH, load_references, load_session_priors
 from postprocess.results.launch_costs import read_elapsed_seconds
-from postprocess.results.query import read_headlines
+from postprocess.results.query import read_covered_sessions, read_headlines, read_intact_index
 from postprocess.results.store import read_session, write_frame
 from postprocess.results.summary import load_summary
 from postprocess.session.nightly.imported import MAINTAINER, read_imported_tests
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import read_stored_inventory
-from site_configs.schedulers.job_end import ENDED, Ended, Ending, read_ended, write_ended
+from site_configs.schedulers.base import ENDED, Ended, Ending, read_ended, write_ended
 from site_configs.schema import reframe_request
 from site_configs.validation.reader import parse_reading
-from spack_envs import installation, programs
-from spack_envs.errors import SpackEnvironmentError
-from spack_envs.layout import read_locked_hash
+from spack_envs import installation
+from spack_envs.layout import SpackEnvironmentError, read_locked_hash
 from spack_envs.mirror import manifest
 from tests.support.damage import damaged
 from tests.support.factories import benchmark, launch, record
@@ -306,7 +303,7 @@ def sealed(folder: Path) -> Path:
 MPI = Mpi(ENVIRONMENT, "mpich", "5.0.2", "MPICH", "wheel", "/opt", "/opt/mpicc", "/opt/mpiexec")
 INVENTORY = {"schema": 2, "machine": {}, "files": {ENVIRONMENT: [["/opt/mpicc", 7]]}, "mpis": [asdict(MPI)],
              "unusable": [{"mpicc": "a", "origin": "b", "problem": "c"}], "imb": []}  # fmt: skip
-BUILT = programs.BuiltBinary(ENVIRONMENT, "mpicost", "/opt/mpicost", "mpicost@0.1.0/abc")
+BUILT = installation.BuiltBinary(ENVIRONMENT, "mpicost", "/opt/mpicost", "mpicost@0.1.0/abc")
 
 READING = {"faults": [{"line": 3, "text": "a fault"}], "lines": {"site x": 3}}
 TSV, PROVENANCE = (f"references/local/cpu/{ENVIRONMENT}{each}" for each in (".tsv", ".provenance.json"))
@@ -412,9 +409,9 @@ READERS = {
     ),
     "inventory": Reader(text("inventory.json", json.dumps(INVENTORY)), read_stored_inventory),
     "program": Reader(
-        made(lambda folder: programs.write_program(folder, BUILT),
+        made(lambda folder: installation.write_program(folder, BUILT),
              "programs", ENVIRONMENT, "mpicost.json"),
-        lambda path: programs.read_program(path.parents[2], ENVIRONMENT, "mpicost"),
+        lambda path: installation.read_program(path.parents[2], ENVIRONMENT, "mpicost"),
     ),
     "installation": Reader(
         made(lambda folder: installation.write_stamp(

@@ -14,7 +14,7 @@ INTERPRETERS = ("sys.executable", "PYTHON")
 #: What is started with an environment of its own instead.
 CLEANED = {"postprocess/commands/tests.py": 1}
 #: Advice to users in which the interpreter stands.
-READ_BY_USERS = {"site_configs/__init__.py": 1, "spack_envs/toolchain.py": 1}
+READ_BY_USERS = {"site_configs/__init__.py": 1, "spack_envs/machine.py": 1}
 
 
 def list_starts(path: Path) -> Iterator[list[str]]:

@@ -29,8 +29,7 @@ from postprocess.results import query
 from postprocess.results.store import SUFFIX, parse_run_json, read_session
 from site_configs.schema.fields import REFERENCE_DAYS
 from site_configs.topology.machine import read_machine
-from site_configs.validation.catalog import locate_site_file
-from site_configs.validation.isolated_reader import read_usable_site
+from site_configs.validation.site_files import locate_site_file, read_usable_site
 
 SUMMARY = 1  #: version of the findings for programs
 COLUMNS = ("key", "session", "started_utc", "value", "unit", "verdict", "mpi_library", "source_hash")

@@ -10,8 +10,7 @@ from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger
-from postprocess.calibration.recompute import recompute_ledger
-from postprocess.calibration.update import say_line, update_references
+from postprocess.calibration.update import recompute_ledger, say_line, update_references
 from postprocess.cli.parser import Parser
 
 HELP = "Compute provisional references anew from the trials in the store; launch nothing."

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.documents import strict_json
-from postprocess.base.errors import UsageError
+from postprocess.base import strict_json
+from postprocess.base.errors import UsageError, propose_or_list
 from postprocess.base.formats import duration, plural, size
-from postprocess.base.near_words import propose_or_list
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
@@ -28,13 +27,10 @@ from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
 from postprocess.session.nightly.estimate import choose_launch_counts, repeat_launches
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.registry import find_scheduler
-from site_configs.topology.limits import find_unknown_limits
-from site_configs.topology.machine import read_quota_cpus
-from site_configs.topology.shell_limits import describe_own_limits
-from site_configs.validation import on_this_machine, rules
-from site_configs.validation.catalog import locate_site_file
-from site_configs.validation.isolated_reader import read_site
+from site_configs.topology.machine import describe_own_limits, find_unknown_limits, read_quota_cpus
+from site_configs.validation import rules
 from site_configs.validation.reader import SiteFault, SiteReading
+from site_configs.validation.site_files import locate_site_file, read_site
 
 HELP = "List every error of a site file, and the cost of a nightly run."
 EXAMPLE = "./plumbline site check mycluster"
@@ -115,9 +111,9 @@ def find_file_problems(
     found, scheduler = rules.find_site_faults(reading), None
     if not usable:
         pass
-    elif not found and on_this_machine.is_here(reading):
-        here = on_this_machine.inspect_machine(reading)
-        found, scheduler = on_this_machine.find_machine_faults(reading, here), here.scheduler
+    elif not found and rules.is_here(reading):
+        here = rules.inspect_machine(reading)
+        found, scheduler = rules.find_machine_faults(reading, here), here.scheduler
     elif not found:
         patterns = ", ".join(reading.sound_configuration["systems"][0]["hostnames"])
         progress.say(
@@ -274,7 +270,7 @@ def find_too_long_launches(
     """Find launches whose time limit is longer than their queue's: they would never start."""
     found = []
     for partition in reading.sound_configuration["systems"][0]["partitions"]:
-        limit = on_this_machine.find_longest_job(partition, scheduler)
+        limit = rules.find_longest_job(partition, scheduler)
         own = [launch for launch in night if launch.partition.partition(":")[2] == partition["name"]]
         longest = max(own, key=read_asked_seconds, default=None)
         if limit and longest and read_asked_seconds(longest) > limit:

@@ -10,17 +10,7 @@ from postprocess.base.formats import align_rows, duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.plan import PlannedLaunch
-from postprocess.results.launch_costs import (
-    ROUGH_RATE,
-    ROUGH_SIZE,
-    ROUGH_START,
-    ROUGH_TRIAL,
-    Job,
-    describe_flush,
-    estimate_job_seconds,
-    list_jobs,
-    read_job_seconds,
-)
+from postprocess.results import launch_costs
 from site_configs.programs.program import PROGRAMS
 from site_configs.topology.layouts import Layout
 
@@ -50,11 +40,11 @@ class NightCost:
 
 def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> NightCost:
     """Estimate the cost of some launches together."""
-    together = list_jobs(launches)
+    together = launch_costs.list_jobs(launches)
     nodes = list(map(count_job_nodes, together))
     exact = [job.launches[0].exact for job in together]
     taken = [1 if simulated else count for simulated, count in zip(exact, nodes, strict=True)]
-    seconds = [estimate_job_seconds(each, known) for each in together]
+    seconds = [launch_costs.estimate_job_seconds(each, known) for each in together]
     return NightCost(
         launches=sum(len(job.launches) for job in together),
         cases=len({case for launch in launches for case in launch.cases}),
@@ -64,7 +54,7 @@ def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> Night
     )
 
 
-def count_job_nodes(job: Job) -> int:
+def count_job_nodes(job: launch_costs.Job) -> int:
     """Count the nodes that a job needs."""
     first = job.launches[0]
     return len(Layout(first.processes, first.per_node).ranks_per_host)
@@ -78,7 +68,7 @@ def show_costs(
     progress: Progress,
 ) -> None:
     """Show the table of a night's cost on each partition with each environment, and its sum."""
-    known = read_job_seconds(work)
+    known = launch_costs.read_job_seconds(work)
     places = dict.fromkeys((launch.partition, launch.environment) for launch in night)
     rows: list[tuple[str, ...]] = [HEAD]
     for place in places:
@@ -90,7 +80,7 @@ def show_costs(
     sums = f"{plural(total.cases, 'case')} in {plural(total.launches, 'launch', 'es')}"
     hours = f"{total.node_seconds / 3600:.2f} node-hours"
     progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
-    for line in (describe_estimate(night, known), *describe_flush(night)):
+    for line in (describe_estimate(night, known), *launch_costs.describe_flush(night)):
         progress.say(line)
     first = ", ".join(f"{program.name} {program.launches}" for program in PROGRAMS.values())
     progress.say(f"a night without references calibrates first, in so many launches: {first}")
@@ -102,13 +92,13 @@ def show_costs(
 
 def describe_estimate(launches: Sequence[PlannedLaunch], known: dict) -> str:
     """Describe the source of the estimate: measured in this work directory, or a rule of thumb."""
-    together = list_jobs(launches)
+    together = launch_costs.list_jobs(launches)
     measured = sum(job.key in known for job in together)
     rest = len(together) - measured
     parts = [f"{plural(measured, 'job')} as long as the last time"] if measured else []
     thumb = (
-        f"{ROUGH_START:g} s a start, {ROUGH_TRIAL * 1e3:g} ms a trial, {ROUGH_SIZE:g} s a size, "
-        f"{ROUGH_RATE / 1e9:g} GB/s"
+        f"{launch_costs.ROUGH_START:g} s a start, {launch_costs.ROUGH_TRIAL * 1e3:g} ms a trial, "
+        f"{launch_costs.ROUGH_SIZE:g} s a size, {launch_costs.ROUGH_RATE / 1e9:g} GB/s"
     )
     parts += [f"{plural(rest, 'job')} roughly, {thumb}"] if rest else []
     return f"estimated: {'; '.join(parts)}; whole nodes, no waiting in a queue"

@@ -22,15 +22,14 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Selection
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.lifecycle.context import open_session_context
-from site_configs.generate.entries import format_registered
-from site_configs.mpi.discover import find_companion_launcher
+from site_configs.generate.write import format_registered
 from site_configs.mpi.family import Mpi
+from site_configs.mpi.probe import find_companion_launcher
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.registry import LOCAL, find_scheduler
 from site_configs.topology.layouts import Layout
-from site_configs.validation.catalog import locate_site_file
-from site_configs.validation.isolated_reader import read_site
 from site_configs.validation.reader import SiteReading
+from site_configs.validation.site_files import locate_site_file, read_site
 
 CHECK = Path(__file__).resolve().parents[3] / "reframe_checks" / "luecke.py"
 TRIALS = 5

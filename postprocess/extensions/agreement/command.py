@@ -4,34 +4,27 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import plural
+from postprocess.base.formats import plural, render_text
 from postprocess.base.progress import Progress
-from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_launches
 from postprocess.cli.options import PLACES, SURROUNDINGS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.agreement import text
-from postprocess.extensions.agreement.bindings.languages import KINDS
-from postprocess.extensions.agreement.bindings.session import ALL, measure_bindings
-from postprocess.extensions.agreement.compare import (
-    FEWEST_LAUNCHES,
-    AgreementResult,
-    Disagreement,
-    compare_programs,
-)
-from postprocess.extensions.agreement.data import extract_samples, list_topics, topic_of
-from postprocess.extensions.agreement.page import PAGE, build_agreement_document
+from postprocess.extensions.agreement import compare, report
+from postprocess.extensions.agreement.bindings import ALL, measure_bindings
+from postprocess.extensions.agreement.languages import KINDS
+from postprocess.extensions.agreement.report import PAGE, build_agreement_document
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import BYTES, ROUNDS
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.mpicost import COMPARED
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.report.document import write_document
@@ -48,6 +41,50 @@ from postprocess.session.lifecycle.finish import (
     finish_unanalysed,
     write_files,
 )
+
+
+def topic_of(case: Case) -> compare.Topic:
+    """Return what a case is about, whichever program measures it."""
+    place = f"{case.system}:{case.partition}"
+    return compare.Topic(place, case.environment, case.layout, case.routine, case.bytes)
+
+
+def list_topics(planned: Sequence[PlannedLaunch]) -> dict[compare.Topic, dict[str, str]]:
+    """List, for each topic, the programs that were to measure it, with the reason why one was skipped."""
+    found: dict[compare.Topic, dict[str, str]] = {}
+    for launch in planned:
+        for case in select_compared_cases(launch):
+            found.setdefault(topic_of(case), {})[launch.program] = ""
+        for skip in launch.skips:
+            if is_compared(launch, skip.case):
+                found.setdefault(topic_of(skip.case), {})[launch.program] = skip.reason
+    return found
+
+
+def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[compare.ProgramSample]:
+    """Extract the values of the launches that ended well."""
+    for run in finished:
+        for case in select_compared_cases(run.launch):
+            if measured := run.measurements.get(case.variable):
+                yield compare.ProgramSample(
+                    topic_of(case),
+                    run.launch.program,
+                    run.launch.number,
+                    measured.value,
+                    measured.unit,
+                    measured.record.slowest_mean if measured.record else measured.headline,
+                )
+
+
+def select_compared_cases(launch: PlannedLaunch) -> list[Case]:
+    """Select the cases of a launch that are compared."""
+    return [case for case in launch.cases if is_compared(launch, case)]
+
+
+def is_compared(launch: PlannedLaunch, case: Case) -> bool:
+    """Return whether a case is compared: sizes that only warm up are not."""
+    return case.bytes in launch.method.get(COMPARED, [case.bytes])
+
 
 TAG = "agree"
 ELEMENT = 4  #: bytes; OSU and IMB send whole floats
@@ -91,8 +128,8 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
 
     :raises UsageError: for anything that is the user's to mend.
     """
-    if launches < FEWEST_LAUNCHES:
-        raise UsageError(f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}")
+    if launches < compare.FEWEST_LAUNCHES:
+        raise UsageError(f"--launches {launches}: there is no interval of fewer than {compare.FEWEST_LAUNCHES}")
     if odd := [size for size in asked.selection.choice.get(BYTES.variable, ()) if size % ELEMENT]:
         raise UsageError(f"--bytes {odd[0]}: OSU and IMB send whole floats; choose multiples of {ELEMENT}")
     with work.held():
@@ -111,7 +148,7 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
         progress.move("running", "build", done.build_seconds)
         try:
             with progress.phase("analysis"):
-                agreement = compare_programs(extract_samples(done.finished), wanted)
+                agreement = compare.compare_programs(extract_samples(done.finished), wanted)
                 again = shlex.join(asked.command)
                 results = judge_agreement(done.finished, agreement.findings, again)
         except (UsageError, OSError):
@@ -136,7 +173,7 @@ def finish_agreement(
     context: SessionContext,
     session: Session,
     finished: Sequence[FinishedLaunch],
-    agreement: AgreementResult,
+    agreement: compare.AgreementResult,
     results: Sequence[CaseResult],
 ) -> int:
     """Write store, summary and report, then show what was found and write the page; the exit status."""
@@ -153,25 +190,25 @@ def finish_agreement(
     return end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
 
 
-def format_agreement(agreement: AgreementResult, failures: Sequence[str]) -> str:
+def format_agreement(agreement: compare.AgreementResult, failures: Sequence[str]) -> str:
     """Format the tables, gaps, failures and findings, and the summary in one line."""
-    tables = [render_text(table) for _, table, _ in text.build_ratio_tables(agreement.comparisons)]
-    lines = [f"not compared: {line}" for line in text.format_gaps(agreement.gaps)]
+    tables = [render_text(table) for _, table, _ in report.build_ratio_tables(agreement.comparisons)]
+    lines = [f"not compared: {line}" for line in report.format_gaps(agreement.gaps)]
     lines += failures
-    lines += [text.format_disagreement(finding) for finding in agreement.findings]
-    lines.append(text.summarise_agreement(agreement))
+    lines += [report.format_disagreement(finding) for finding in agreement.findings]
+    lines.append(report.summarise_agreement(agreement))
     return "\n".join([*tables, ""]) + "".join(f"{line}\n" for line in lines)
 
 
 def judge_agreement(
-    finished: Sequence[FinishedLaunch], findings: Sequence[Disagreement], again: str
+    finished: Sequence[FinishedLaunch], findings: Sequence[compare.Disagreement], again: str
 ) -> list[CaseResult]:
     """Judge each case: ``incorrect`` if it is in a finding, because one of the programs is wrong.
 
     Of a program that stands alone the others' cases are well.
     """
     reasons = {
-        (found.topic, program): text.format_disagreement(found)
+        (found.topic, program): report.format_disagreement(found)
         for found in findings
         for program in find_suspect_program(found)
     }
@@ -182,7 +219,7 @@ def judge_agreement(
     return evaluate.evaluate_flagged(finished, reason_of, Verdict.INCORRECT, again)
 
 
-def find_suspect_program(found: Disagreement) -> set[str]:
+def find_suspect_program(found: compare.Disagreement) -> set[str]:
     """Find the program that contradicts both others, or all that disagree where none stands alone."""
     if found.alone:
         return {found.alone}

@@ -14,7 +14,7 @@ from enum import Enum
 
 import scipy
 
-from postprocess.base.units import compute_slowdown
+from postprocess.base.formats import compute_slowdown
 from postprocess.model.routines.mpicost import ROUTINES
 
 CONFIDENCE = 0.95  #: of an interval

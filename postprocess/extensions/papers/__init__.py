@@ -4,5 +4,5 @@ from postprocess.cli.extensions import Extension, ExtensionCommand
 
 EXTENSION = Extension(
     commands=(ExtensionCommand("papers", "postprocess.extensions.papers.command", "to look closer"),),
-    linters={"historical": "postprocess.extensions.papers.common.printed:lint_history"},
+    linters={"historical": "postprocess.extensions.papers.printed:lint_history"},
 )

@@ -10,25 +10,14 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from postprocess.base.formats import MEGABYTES, NOT_PRINTED, TextTable
 from postprocess.base.formats import size as format_size
-from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.base.units import MEGABYTES
-from postprocess.extensions.papers.common.asides import PAIR
-from postprocess.extensions.papers.common.measurements import LABELS, PaperMeasurements, Place
-from postprocess.extensions.papers.common.presentation import (
-    MOST_LINES,
-    Curve,
-    PaperFigure,
-    build_figure,
-    build_panel,
-    number_styles,
-    write_bytes,
-    write_rate,
-    write_ratio,
-)
-from postprocess.extensions.papers.taboada.model_fit import compute_minimum
-from postprocess.report.panels import FROM_ZERO, thin_values
-from postprocess.stats.curves.segments import fit_segments
+from postprocess.extensions.papers import presentation
+from postprocess.extensions.papers.asides import PAIR
+from postprocess.extensions.papers.measurements import LABELS, PaperMeasurements, Place
+from postprocess.extensions.papers.taboada_models import compute_minimum
+from postprocess.report.drawing import FROM_ZERO, thin_values
+from postprocess.stats.curves import fit_segments
 
 ALONE = "0 with 1"
 NEIGHBOURS = "i with i+1"
@@ -158,9 +147,12 @@ def _contention(swaps: Sequence[Swaps]) -> TextTable:
             rows.append(
                 (
                     *(*each.place.cells, name, str(count)),
-                    *(write_bytes(min(factors)), write_ratio(factors[min(factors)])),
-                    *(write_bytes(max(factors)), write_ratio(factors[max(factors)])),
-                    *(write_ratio(min(factors.values())), write_bytes(onset) if onset else "none"),
+                    *(presentation.write_bytes(min(factors)), presentation.write_ratio(factors[min(factors)])),
+                    *(presentation.write_bytes(max(factors)), presentation.write_ratio(factors[max(factors)])),
+                    *(
+                        presentation.write_ratio(min(factors.values())),
+                        presentation.write_bytes(onset) if onset else "none",
+                    ),
                 )
             )
     return TextTable(
@@ -196,7 +188,7 @@ def _peaks(swaps: Sequence[Swaps]) -> TextTable:
 
 def _peak(times: Times) -> tuple[str, str]:
     size = max(times, key=lambda each: compute_bandwidth(each, times[each]))
-    return write_rate(compute_bandwidth(size, times[size])), write_bytes(size)
+    return presentation.write_rate(compute_bandwidth(size, times[size])), presentation.write_bytes(size)
 
 
 def _changes(swaps: Sequence[Swaps]) -> TextTable:
@@ -258,7 +250,7 @@ LOG_LINEAR = (2**21, 2**17, 2**13)  #: largest sizes of the pictures with a line
 MOST_COUNTS = 2  #: of processes, each a figure
 
 
-def draw_swaps(measured: PaperMeasurements) -> list[PaperFigure]:
+def draw_swaps(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
     """Draw the experiments of each MPI at one count of processes, then platform against platform."""
     swaps = collect_swaps(measured)
     figures = []
@@ -274,21 +266,21 @@ def draw_swaps(measured: PaperMeasurements) -> list[PaperFigure]:
             if each.counts and experiment in each.at(each.counts[-1])
         }
         if len(platforms) > 1:
-            kept = {name: platforms[name] for name in list(platforms)[:MOST_LINES]}
+            kept = {name: platforms[name] for name in list(platforms)[: presentation.MOST_LINES]}
             figures.append(_swap_figure(f"Platforms, {experiment}", kept))
     return figures
 
 
-def _bandwidths(times: Times) -> Curve:
+def _bandwidths(times: Times) -> presentation.Curve:
     return {size: compute_bandwidth(size, times[size]) / 1e6 for size in times}
 
 
-def _swap_figure(title: str, curves: Mapping[str, Curve]) -> PaperFigure:
-    styles = number_styles(curves)
-    panels = [build_panel("all sizes, log-log", "bytes", curves, styles, MEGABYTES)]
+def _swap_figure(title: str, curves: Mapping[str, presentation.Curve]) -> presentation.PaperFigure:
+    styles = presentation.number_styles(curves)
+    panels = [presentation.build_panel("all sizes, log-log", "bytes", curves, styles, MEGABYTES)]
     for most in LOG_LINEAR:
         small = {n: {s: v for s, v in curve.items() if s <= most} for n, curve in curves.items()}
         if any(len(curve) > 2 for curve in small.values()):
             name = f"to {format_size(most)}, log-linear"
-            panels.append(build_panel(name, "bytes", small, styles, MEGABYTES, scale=FROM_ZERO))
-    return build_figure(f"{title}: bandwidth in both directions", panels)
+            panels.append(presentation.build_panel(name, "bytes", small, styles, MEGABYTES, scale=FROM_ZERO))
+    return presentation.build_figure(f"{title}: bandwidth in both directions", panels)

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from postprocess.base.formats import size
-from postprocess.base.text_table import NOT_PRINTED, TextTable
-from postprocess.extensions.papers.common.linear_model import (
-    COMPOSITIONS,
-    Growth,
-    compute_peak_bandwidth,
-    compute_peak_startup,
-    find_crossovers,
-    list_powers_of_two,
-)
-from postprocess.extensions.papers.common.presentation import Number, write_plain, write_rate
-from postprocess.extensions.papers.common.printed import (
+from postprocess.base.formats import NOT_PRINTED, TextTable, size
+from postprocess.extensions.papers import linear_model
+from postprocess.extensions.papers import rus_costs as rus
+from postprocess.extensions.papers.presentation import Number, write_plain, write_rate
+from postprocess.extensions.papers.printed import (
     History,
     PrintedCost,
     PrintedCrossover,
@@ -25,7 +18,6 @@ from postprocess.extensions.papers.common.printed import (
     PrintedModel,
     PrintedRatio,
 )
-from postprocess.extensions.papers.rus import costs as rus
 from postprocess.model.routines.rus import LATENCY
 
 ROUNDED = 8e-4  #: relative: a peak in print that follows from its model is no further off
@@ -152,7 +144,7 @@ def build_model_tables(history: History) -> list[TextTable]:
     ]
 
 
-def _write_growth(growth: Growth | None, unit: str) -> str:
+def _write_growth(growth: linear_model.Growth | None, unit: str) -> str:
     """Write a parameter as printed; a number where it is one."""
     if growth is None:
         return NO_MODEL
@@ -162,11 +154,13 @@ def _write_growth(growth: Growth | None, unit: str) -> str:
 
 def _write_peaks(each: PrintedModel) -> tuple[str, ...]:
     """Return both peaks in print, each with what follows from the model if that is another."""
-    counts = list_powers_of_two(each.least, each.most)
-    startup = _write_peak(each.startup, compute_peak_startup(each.model, each.routine, counts) / 1e3, "KB/s")
+    counts = linear_model.list_powers_of_two(each.least, each.most)
+    startup = _write_peak(
+        each.startup, linear_model.compute_peak_startup(each.model, each.routine, counts) / 1e3, "KB/s"
+    )
     if each.bandwidth is None:
         return (*startup, NO_MODEL, "")
-    follows = compute_peak_bandwidth(each.model, each.routine, counts) / 1e6
+    follows = linear_model.compute_peak_bandwidth(each.model, each.routine, counts) / 1e6
     return (*startup, *_write_peak(each.bandwidth, follows, "MB/s"))
 
 
@@ -190,7 +184,7 @@ def build_substitution_table(history: History) -> TextTable:
         tuple(
             (
                 *(each.machine, each.library),
-                f"{each.routine} by {' + '.join(COMPOSITIONS[each.routine])}",
+                f"{each.routine} by {' + '.join(linear_model.COMPOSITIONS[each.routine])}",
                 str(each.processes),
                 Number(f"{each.side} {_write_amount(each.bytes)}", each.bytes, "B", note=each.side),
                 _find_crossovers(history, each),
@@ -205,7 +199,7 @@ def build_substitution_table(history: History) -> TextTable:
 def _find_crossovers(history: History, each: PrintedCrossover) -> str:
     place = (each.machine, each.library)
     models = {m.routine: m.model for m in history.models if (m.machine, m.library) == place}
-    found = find_crossovers(models, each.routine, each.processes)
+    found = linear_model.find_crossovers(models, each.routine, each.processes)
     return ", ".join(f"{side} {_write_amount(count)}" for count, side in found) or "never crosses"
 
 

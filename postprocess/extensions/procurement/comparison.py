@@ -16,17 +16,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from postprocess.base.files import write_output
-from postprocess.base.formats import factor, format_percent, number, plural, size
+from postprocess.base.formats import TextTable, compute_slowdown, factor, format_percent, number, plural, size
 from postprocess.base.sanitize import sanitize_line
-from postprocess.base.text_table import TextTable
-from postprocess.base.units import compute_slowdown
 from postprocess.extensions.procurement.check.offer import OpenedOffer
 from postprocess.extensions.procurement.form.commitments import StoredCommitments
 from postprocess.extensions.procurement.form.rows import is_worse, limit_of, summarise_values
 from postprocess.extensions.procurement.form.spreadsheet import guard_cell
 from postprocess.extensions.procurement.rules.rules import BASELINE, RuleCase, Rules
 from postprocess.report.document import Document, Picture, Section, Tone, Toned, table_section, write_document
-from postprocess.report.svg import INK, MUTED, SERIES, apply_style, render_inline_svg
+from postprocess.report.drawing import INK, MUTED, SERIES, apply_style, render_inline_svg
 
 #: Values of a system by case and bytes, in the unit of the case.
 PresentSystem = dict[tuple[str, int], float]

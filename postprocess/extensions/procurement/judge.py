@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from postprocess.base.units import compute_slowdown
+from postprocess.base.formats import compute_slowdown
 from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
 from postprocess.extensions.procurement.form.rows import from_log, logs_of
 from postprocess.extensions.procurement.rules.rules import Rules
-from postprocess.stats.placement import is_farther
-from postprocess.stats.procurement.acceptance import (
+from postprocess.stats.acceptance import (
     AcceptedRow,
     Open,
     OperatingCharacteristic,
@@ -24,6 +23,7 @@ from postprocess.stats.procurement.acceptance import (
     judge_acceptance,
     simulate_characteristic,
 )
+from postprocess.stats.launches import is_farther
 
 MADE_UP = 2  #: times the most launches: that are made in all, those that do not count included
 SLOWER = tuple(each / 100 for each in range(-10, 31))  #: of the operating characteristic

@@ -13,8 +13,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from postprocess.base.formats import DASH, factor, format_percent, number, plural, quantity
-from postprocess.base.text_table import TextTable
+from postprocess.base.formats import DASH, TextTable, factor, format_percent, number, plural, quantity
 from postprocess.extensions.procurement.check.offer import OpenedOffer
 from postprocess.extensions.procurement.check.violations import (
     Violation,
@@ -37,8 +36,8 @@ from postprocess.report.document import (
     render_markdown,
     table_section,
 )
-from postprocess.report.svg import BAD, GOOD, MUTED, apply_style, render_inline_svg
-from postprocess.stats.procurement.acceptance import Open, OperatingCharacteristic, RowVerdict
+from postprocess.report.drawing import BAD, GOOD, MUTED, apply_style, render_inline_svg
+from postprocess.stats.acceptance import Open, OperatingCharacteristic, RowVerdict
 
 SCHEMA = 1
 ACCEPT = ("acceptance.html", "acceptance.csv", "acceptance.json", "acceptance.md")

@@ -9,23 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from postprocess.base import signature
 from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc, utc_now
-from postprocess.base.signature import (
-    MANIFEST,
-    OFFER,
-    SIGNATURE,
-    Change,
-    compare_manifest,
-    compute_root,
-    find_seal_fault,
-    find_signer,
-    list_sealed_files,
-    read_signing_key,
-    require_signers,
-    seal,
-)
+from postprocess.base.signature import seal
 from postprocess.extensions.procurement.check.builds import OfficialSource
 from postprocess.extensions.procurement.check.offer import (
     COMMITMENTS,
@@ -46,10 +34,10 @@ from postprocess.extensions.procurement.form.commitments import (
 )
 
 CHANGES = {
-    Change.CHANGED: Code.FILE_CHANGED,
-    Change.MISSING: Code.FILE_MISSING,
-    Change.ADDED: Code.FILE_ADDED,
-    Change.SWAPPED: Code.FILE_SWAPPED,
+    signature.Change.CHANGED: Code.FILE_CHANGED,
+    signature.Change.MISSING: Code.FILE_MISSING,
+    signature.Change.ADDED: Code.FILE_ADDED,
+    signature.Change.SWAPPED: Code.FILE_SWAPPED,
 }
 
 
@@ -77,8 +65,8 @@ def seal_archive(folder: Path, key: Path, namespace: str, path: Path) -> str:
     :raises UsageError: if it cannot be signed or written
     """
     seal(folder, key, namespace)
-    pack_folder(folder, [MANIFEST, SIGNATURE, *list_sealed_files(folder)], path)
-    return compute_root(folder)
+    pack_folder(folder, [signature.MANIFEST, signature.SIGNATURE, *signature.list_sealed_files(folder)], path)
+    return signature.compute_root(folder)
 
 
 def open_archive(path: Path, folder: Path) -> None:
@@ -98,30 +86,33 @@ def verify_seal(folder: Path, signers: Path | None, namespace: str) -> SealedFol
     :raises UsageError: if the file of signers is none
     """
     if signers:
-        require_signers(signers)
-    if not (folder / MANIFEST).exists() or not (folder / SIGNATURE).exists():
-        lacking = MANIFEST if not (folder / MANIFEST).exists() else SIGNATURE
+        signature.require_signers(signers)
+    if not (folder / signature.MANIFEST).exists() or not (folder / signature.SIGNATURE).exists():
+        lacking = signature.MANIFEST if not (folder / signature.MANIFEST).exists() else signature.SIGNATURE
         return SealedFolder("", "", (Violation(Code.SEAL_MISSING, lacking, "is not there"),))
     found: list[Violation] = []
     signer = key = ""
-    place = MANIFEST
+    place = signature.MANIFEST
     try:
-        found += [Violation(CHANGES[change], name, change.value) for name, change in compare_manifest(folder)]
-        place = SIGNATURE
-        key = read_signing_key(folder)
-        if fault := find_seal_fault(folder, namespace):
+        found += [
+            Violation(CHANGES[change], name, change.value)
+            for name, change in signature.compare_manifest(folder)
+        ]
+        place = signature.SIGNATURE
+        key = signature.read_signing_key(folder)
+        if fault := signature.find_seal_fault(folder, namespace):
             code = Code.SIGNER_UNKNOWN if signers else Code.SEAL_BROKEN
-            found.append(Violation(code, SIGNATURE, fault))
+            found.append(Violation(code, signature.SIGNATURE, fault))
             key = ""
     except UsageError as error:
         told = str(error).partition(": ")[2].removesuffix("; ask for the archive as it was signed")
         found.append(Violation(Code.SEAL_BROKEN, place, told))
     if key and signers:
         try:
-            signer = find_signer(folder, signers, namespace)
+            signer = signature.find_signer(folder, signers, namespace)
         except UsageError as error:
-            found.append(Violation(Code.SIGNER_UNKNOWN, SIGNATURE, str(error).partition(": ")[2]))
-    return SealedFolder(compute_root(folder), signer, tuple(found), key)
+            found.append(Violation(Code.SIGNER_UNKNOWN, signature.SIGNATURE, str(error).partition(": ")[2]))
+    return SealedFolder(signature.compute_root(folder), signer, tuple(found), key)
 
 
 @dataclass(frozen=True)
@@ -200,7 +191,7 @@ def check_opened(
 
     :raises UsageError: if it is no offer
     """
-    sealed = verify_seal(folder, signers, OFFER)
+    sealed = verify_seal(folder, signers, signature.OFFER)
     found = check_folder(folder, official, issued, final=True)
     violations = (*sealed.violations, *found.violations)
     return CheckedOffer(found.offer, sealed, found.commitments, violations)

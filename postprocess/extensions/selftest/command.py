@@ -1,12 +1,19 @@
-"""The command ``selftest``: inject slowdowns into nights, and report what they catch."""
+"""The command ``selftest``: inject slowdowns into nights, and report which of them a night catches."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.ledger import locate_ledger
@@ -17,10 +24,209 @@ from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.selftest import data as nights
-from postprocess.extensions.selftest.measure.night import SelftestDemand
-from postprocess.extensions.selftest.measure.run import QUICK, conclude_selftest, run_selftest
-from postprocess.model.routines.mpicost import CACHE, CACHES
+from postprocess.extensions.selftest import data as rows_file
+from postprocess.extensions.selftest.data import FinishedNight, InjectionNight, SelftestHeader, schedule_nights
+from postprocess.extensions.selftest.night import SelftestBench, SelftestDemand, pause, take_references
+from postprocess.extensions.selftest.page import JSON, MARKDOWN, SelftestPage, build_selftest_page
+from postprocess.extensions.selftest.score import score_nights
+from postprocess.model.case import Case
+from postprocess.model.interposed import LIBRARY
+from postprocess.model.launch import select_launch_counts
+from postprocess.model.options import PER_NODE, PROCESSES
+from postprocess.model.plan import PlannedLaunch, list_planned_cases
+from postprocess.model.routines.mpicost import CACHE, CACHES, ROUTINES
+from postprocess.model.session import Request, Selection
+from postprocess.report.document import write_pages
+from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.session.lifecycle.injections import INJECTION_KINDS, list_unknown_injections
+from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts
+from spack_envs.installation import find_mpicost_prefix
+
+#: Routines that are measured unless others are asked for.
+QUICK = tuple(routine.name for routine in ROUTINES if routine.quick)
+FEWEST_PROCESSES = 2
+#: What must be asked for again to continue a self-test.
+SAME_AGAIN = ("site", "times", "unchanged", "plants", "keys", "references")
+
+
+def run_selftest(work: WorkDirectory, request: Request, demand: SelftestDemand, progress: Progress) -> int:
+    """Plant slowdowns into nights, and score what is caught. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    path = demand.directory / rows_file.FILE
+    with work.held():
+        context = open_session_context(work, request, progress)
+        bench, planned = prepare_bench(context)
+        told = take_references(bench, planned, demand)
+        counts = choose_launch_counts(work, planned)
+        bench.selection = select_launch_counts(bench.selection, counts)
+        for line in describe_launch_counts(counts):
+            progress.say(line)
+        begun, done = resume_or_begin(path, describe_selftest(bench, planned, demand, told))
+        if done:
+            progress.say(f"going on with {path}: {plural(len(done), 'night')} are done")
+        run_nights(bench, list_nights(begun), done, path, 60 * demand.spread)
+    return conclude_selftest(demand.directory, progress, request.json_file)
+
+
+def prepare_bench(context: SessionContext) -> tuple[SelftestBench, list[PlannedLaunch]]:
+    """Choose the smallest layout, and build what is measured and what plants the delays.
+
+    :raises UsageError: if something cannot be built or launched.
+    """
+    progress = context.progress
+    with progress.phase("set-up"):
+        selection, _ = preview_smallest_layout(context)
+        bench = SelftestBench(context, selection)
+        progress.say("building, and launching each MPI once")
+        _, planned, finished = bench.measure(context.quiet, bench.selection)
+    prefixes = {}
+    for run in finished:
+        outcome = next(filter(None, map(run.failure, run.launch.cases)), run.outcome)
+        if outcome.verdict:
+            what = f"{run.launch.environment}: {outcome.verdict}: {outcome.reason}"
+            raise UsageError(f"{what}; ./plumbline nightly --program mpicost must work first")
+        prefix = find_mpicost_prefix(context.work.root, run.launch.environment)
+        if not (prefix / LIBRARY).exists():
+            raise UsageError(f"{prefix / LIBRARY}: is not there; the self-test plants its delays with it")
+        prefixes[run.launch.environment] = prefix
+    if any(each.exact for each in planned):
+        raise UsageError("simulated time repeats, and a real delay does not show in it: choose a real site")
+    bench.prefixes = prefixes
+    settings = {name: bench.settings(bench.selection, name) for name in prefixes}
+    return bench, [replace(each, by_hand=settings[each.environment]) for each in planned]
+
+
+def preview_smallest_layout(context: SessionContext) -> tuple[Selection, list[PlannedLaunch]]:
+    """Preview what is measured at the smallest layout of two processes or more: selection and plan.
+
+    :raises UsageError: if nothing is measured there
+    """
+    selection = context.request.selection
+    everything = context.preview(selection)
+    layouts = {(launch.processes, -launch.per_node) for launch in everything}
+    processes, densest = min((layout for layout in layouts if layout[0] >= FEWEST_PROCESSES), default=(0, 0))
+    if not processes:
+        raise UsageError("nothing is measured at two processes or more: ./plumbline list")
+    choice = selection.choice | {PROCESSES.variable: [processes], PER_NODE.variable: [-densest]}
+    smallest = [launch for launch in everything if (launch.processes, -launch.per_node) == (processes, densest)]
+    return replace(selection, choice=choice, launches=1), smallest
+
+
+def describe_selftest(
+    bench: SelftestBench, planned: Sequence[PlannedLaunch], demand: SelftestDemand, references: str
+) -> SelftestHeader:
+    """Describe the start of a new self-test."""
+    return SelftestHeader(
+        site=bench.context.request.site,
+        seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
+        times=demand.times,
+        unchanged=demand.unchanged,
+        plants=tuple(demand.plants),
+        keys=tuple(case.key for case in list_planned_cases(planned)),
+        references=references,
+        spread=demand.spread,
+    )
+
+
+def resume_or_begin(path: Path, asked: SelftestHeader) -> tuple[SelftestHeader, list[FinishedNight]]:
+    """Read the header and the finished nights of a self-test; begin it if it was not begun.
+
+    :raises UsageError: if it was begun otherwise.
+    """
+    if not path.exists():
+        rows_file.write_selftest_header(path, asked)
+        return asked, []
+    journal = rows_file.open_journal(path)
+    journal.truncate_unfinished(b'"record": "night"')  # also cases of a night without its end
+    begun, done = rows_file.read_selftest(path)
+    journal.require_same(begun, asked, SAME_AGAIN)
+    return begun, done
+
+
+def list_nights(begun: SelftestHeader) -> list[InjectionNight]:
+    """List all nights of a self-test, done or not.
+
+    :raises UsageError: for an unknown plant, and one that slows none of its cases.
+    """
+    if strange := list_unknown_injections(begun.plants):
+        raise UsageError(f"{strange[0]}: is no plant; choose from {', '.join(INJECTION_KINDS)}")
+    cases = [Case.from_key(key) for key in begun.keys]
+    plants = [INJECTION_KINDS[name] for name in begun.plants]
+    return schedule_nights(cases, plants, begun.times, begun.unchanged, begun.seed)
+
+
+def run_nights(
+    bench: SelftestBench,
+    nights: Sequence[InjectionNight],
+    done: Sequence[FinishedNight],
+    path: Path,
+    spread: float = 0.0,
+) -> None:
+    """Run the nights that are not done, keep each, and say how long the rest will take.
+
+    :param spread: seconds over which all nights are spread; one that takes longer delays the rest
+    """
+    progress = bench.context.progress
+    finished = {each.number for each in done}
+    left = [night for night in nights if night.number not in finished]
+    spent, begin = 0.0, time.monotonic()
+    part = spread / len(nights) if nights else 0.0
+    with progress.phase("nights"):
+        for number, night in enumerate(left, start=1):
+            due = begin + part * (number - 1)
+            pause(due - time.monotonic(), f"night {night.number}", progress)
+            result = bench.night(night)
+            rows_file.append_selftest_night(path, result)
+            spent += result.seconds
+            rest = duration(max(spent / number, part) * (len(left) - number))
+            progress.say(
+                f"night {night.number} of {len(nights)}: {night.words}: {describe_night(result)} "
+                f"({duration(result.seconds)}, {rest} left)"
+            )
+
+
+def describe_night(night: FinishedNight) -> str:
+    """Describe the result of a night, in few words."""
+    targets = [row for row in night.rows if row.target]
+    others = sum(row.regressed for row in night.rows if not row.target)
+    cleared = sum(row.verdict == "cleared" for row in night.rows)
+    suspect = sum(row.suspect for row in night.rows)
+    words = [f"{sum(row.regressed for row in targets)} of {len(targets)} caught"] if targets else []
+    words += [f"{suspect} suspect"] if suspect else []
+    words += [f"{cleared} cleared"] if cleared else []
+    words += [plural(others, "false alarm")] if others else []
+    return ", ".join(words) or "all well"
+
+
+def conclude_selftest(directory: Path, progress: Progress, json_file: Path | None = None) -> int:
+    """Score the nights of a folder, show and write the result. Returns the exit status.
+
+    :raises UsageError: if the folder has none.
+    """
+    begun, nights = rows_file.read_selftest(directory / rows_file.FILE)
+    result = score_nights(nights, begun.plants, len(list_nights(begun)))
+    page = build_selftest_page(begun, nights, result)
+    return publish_page(directory, page, str(directory / rows_file.FILE), progress, json_file)
+
+
+def publish_page(
+    directory: Path, page: SelftestPage, values: str, progress: Progress, json_file: Path | None
+) -> int:
+    """Show a result, and write ``selftest.md`` and ``selftest.json`` beside its values; the exit status.
+
+    :param values: where every value is, in words
+    :raises UsageError: if they cannot be written.
+    """
+    print(page.text, end="", flush=True)
+    path, data = directory / MARKDOWN, json.dumps(page.data, indent=1) + "\n"
+    write_pages({path: page.markdown, directory / JSON: data})
+    if json_file:
+        write_summary(json_file, page.data)
+    progress.say(f"{path}; every value: {values}")
+    return 0 if page.scores.passed else 1
+
 
 HELP = "Inject slowdowns into nightly runs; report detection rates and false alarms."
 EXAMPLE = "./plumbline selftest --nights 10 --unchanged 40"

@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.documents.journal import Journal
-from postprocess.base.documents.records import Amount, Count, Measured, parse_record
 from postprocess.base.errors import UsageError
+from postprocess.base.records import Amount, Count, Journal, Measured, parse_record
 from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import (
     EVERYTHING,

@@ -6,32 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from postprocess.base.formats import format_signed, plural
-from postprocess.base.text_table import NOT_PRINTED, TextTable, render_markdown_table, render_text
+from postprocess.base import formats
+from postprocess.extensions.selftest import score
 from postprocess.extensions.selftest.data import FinishedNight, SelftestHeader
-from postprocess.extensions.selftest.score import (
-    FLAT,
-    FalseAlarmScore,
-    FalselyCalledCase,
-    InjectionScore,
-    Outcome,
-    SelftestScores,
-)
 from postprocess.session.lifecycle.injections import INJECTION_KINDS
 
 MARKDOWN, JSON = "selftest.md", "selftest.json"
 
 
-def build_selftest_tables(scores: SelftestScores) -> list[TextTable]:
+def build_selftest_tables(scores: score.SelftestScores) -> list[formats.TextTable]:
     """Build the tables."""
     tables = [build_injection_table(scores.plants), build_false_alarm_table(scores)]
     return tables + ([build_falsely_called_table(scores.accused)] if scores.accused else [])
 
 
-def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
+def build_injection_table(plants: Sequence[score.InjectionScore]) -> formats.TextTable:
     """Build the table of what Plumbline, and flat bands, caught of each injection."""
     columns: tuple[str, ...] = ("planted", "intended", "realised", "beside", "targets", "promised", "caught")
-    columns += ("suspect", "cleared", "missed", "false alarms", *(f"flat {band:.0%}" for band in FLAT))
+    columns += ("suspect", "cleared", "missed", "false alarms", *(f"flat {band:.0%}" for band in score.FLAT))
     notes = [
         "planted: nights and environments. realised, beside: slower than in unchanged nights, the median "
         "case that was delayed and the median one beside it. Targets, and what follows, are cases in nights. "
@@ -44,14 +36,14 @@ def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
     rows = tuple(
         (plant.name, INJECTION_KINDS[plant.name].words, *format_injection_cells(plant)) for plant in plants
     )
-    return TextTable("Planted", ("plant", "what"), columns, rows, tuple(notes))
+    return formats.TextTable("Planted", ("plant", "what"), columns, rows, tuple(notes))
 
 
-def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
+def format_injection_cells(plant: score.InjectionScore) -> tuple[str, ...]:
     """Format the numbers of one injection."""
     return (
         str(plant.plantings),
-        *map(format_signed, (plant.intended, plant.realised, plant.drifted)),
+        *map(formats.format_signed, (plant.intended, plant.realised, plant.drifted)),
         str(plant.targets),
         f"{plant.promised:.1f}",
         *map(str, (plant.caught, plant.suspect, plant.cleared, plant.missed)),
@@ -60,40 +52,41 @@ def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
     )
 
 
-def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
+def describe_selftest_limits(plants: Iterable[score.InjectionScore]) -> Iterable[str]:
     """Describe the limits of these numbers."""
     for plant in plants:
         if not plant.worked:
             yield (
-                f"{plant.name}: realised is {format_signed(plant.realised)} "
-                f"where {format_signed(plant.intended)} was intended: what it missed says little of the night"
+                f"{plant.name}: realised is {formats.format_signed(plant.realised)} "
+                f"where {formats.format_signed(plant.intended)} was intended: "
+                "what it missed says little of the night"
             )
         if plant.common:
             yield (
                 f"{plant.name}: told as one common cause in {plant.common} of "
-                f"{plural(plant.plantings, 'planting')}"
+                f"{formats.plural(plant.plantings, 'planting')}"
             )
         if INJECTION_KINDS[plant.name].calls < 1:
             yield (
                 f"{plant.name}: the filter takes out half of them, and the rest is in the headline; "
-                f"the median trial is slower by {format_signed(plant.realised_median)}"
+                f"the median trial is slower by {formats.format_signed(plant.realised_median)}"
             )
         if not INJECTION_KINDS[plant.name].must_show:
             yield f"{plant.name}: most fresh launches are well, so that cleared is right"
 
 
-def build_false_alarm_table(scores: SelftestScores) -> TextTable:
+def build_false_alarm_table(scores: score.SelftestScores) -> formats.TextTable:
     """Build the table of false alarms."""
     columns: tuple[str, ...] = ("nights", "cases", "beyond band", "predicted", "cleared", "suspect", "called")
-    columns += ("predicted", "common cause", *(f"flat {band:.0%}" for band in FLAT))
+    columns += ("predicted", "common cause", *(f"flat {band:.0%}" for band in score.FLAT))
     rows = []
     for name, quiet in (("nothing planted", scores.unchanged), ("beside a plant", scores.beside)):
         rows.append((name, "in all", *format_false_alarm_counts(quiet)))
         rows.append((name, "per 1000 cases and night", *format_false_alarm_rates(quiet)))
-    return TextTable("Not slowed", ("nights", "count"), columns, tuple(rows))
+    return formats.TextTable("Not slowed", ("nights", "count"), columns, tuple(rows))
 
 
-def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
+def format_false_alarm_counts(quiet: score.FalseAlarmScore) -> tuple[str, ...]:
     """Format counts and predictions."""
     return (
         *map(str, (quiet.nights, quiet.cases, quiet.screened)),
@@ -105,7 +98,7 @@ def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
     )
 
 
-def format_false_alarm_rates(quiet: FalseAlarmScore) -> tuple[str, ...]:
+def format_false_alarm_rates(quiet: score.FalseAlarmScore) -> tuple[str, ...]:
     """Format the counts of false alarms per 1000 cases and night."""
     found: tuple[float, ...] = (quiet.screened, quiet.screened_predicted, quiet.cleared, quiet.suspect)
     found += (
@@ -114,27 +107,27 @@ def format_false_alarm_rates(quiet: FalseAlarmScore) -> tuple[str, ...]:
         quiet.common,
         *(result.false for result in quiet.flat),
     )
-    return (NOT_PRINTED, NOT_PRINTED, *(f"{quiet.per_thousand(each):.3g}" for each in found))
+    return (formats.NOT_PRINTED, formats.NOT_PRINTED, *(f"{quiet.per_thousand(each):.3g}" for each in found))
 
 
-def build_falsely_called_table(accused: Sequence[FalselyCalledCase]) -> TextTable:
+def build_falsely_called_table(accused: Sequence[score.FalselyCalledCase]) -> formats.TextTable:
     """Build the table of the cases that were called though nothing had slowed them, and of why."""
     columns = ("beside", "value", "band up to", "fresh values", "call limit", "common cause")
     rows = tuple(
         (
             f"night {case.night}",
             case.key,
-            case.beside or NOT_PRINTED,
+            case.beside or formats.NOT_PRINTED,
             f"{case.slower:.3f}",
             f"{case.band:.3f}",
-            ", ".join(f"{value:.3f}" for value in case.fresh) or NOT_PRINTED,
-            f"{case.call:.3f}" if case.call else NOT_PRINTED,
-            case.cause or NOT_PRINTED,
+            ", ".join(f"{value:.3f}" for value in case.fresh) or formats.NOT_PRINTED,
+            f"{case.call:.3f}" if case.call else formats.NOT_PRINTED,
+            case.cause or formats.NOT_PRINTED,
         )
         for case in accused
     )
     note = "All values are multiples of the reference."
-    return TextTable("Called, and not slowed", ("night", "case"), columns, rows, (note,))
+    return formats.TextTable("Called, and not slowed", ("night", "case"), columns, rows, (note,))
 
 
 @dataclass(frozen=True)
@@ -142,10 +135,10 @@ class SelftestPage:
     """All that is shown and written of a self-test's result."""
 
     title: str
-    scores: Outcome
+    scores: score.Outcome
     well: str  #: what is said if nothing is wrong
     told: Sequence[str]  #: lines of Markdown that say what was measured
-    tables: Sequence[TextTable]
+    tables: Sequence[formats.TextTable]
     facts: Mapping[str, Any]  #: beside the scores, for programs
     places: Sequence[str] = ()
 
@@ -154,7 +147,7 @@ class SelftestPage:
         """The result for a terminal."""
         lines = [f"FAULT: {fault}" for fault in self.scores.faults]
         lines += [f"UNFINISHED: {self.scores.unfinished}"] if self.scores.unfinished else []
-        return "\n".join([*map(render_text, self.tables), *(lines or [self.well])]) + "\n"
+        return "\n".join([*map(formats.render_text, self.tables), *(lines or [self.well])]) + "\n"
 
     @property
     def markdown(self) -> str:
@@ -162,7 +155,7 @@ class SelftestPage:
         lines = [f"# {self.title}: {self.scores.word}", "", *self.told, ""]
         lines += [f"- {fault}" for fault in (*self.scores.faults, self.scores.unfinished) if fault]
         for table in self.tables:
-            lines += ["", f"## {table.title}", "", render_markdown_table(table)]
+            lines += ["", f"## {table.title}", "", formats.render_markdown_table(table)]
         lines += ["## Where", "", *self.places] if self.places else []
         return "\n".join(lines) + "\n"
 
@@ -173,7 +166,7 @@ class SelftestPage:
 
 
 def build_selftest_page(
-    begun: SelftestHeader, nights: Sequence[FinishedNight], scores: SelftestScores
+    begun: SelftestHeader, nights: Sequence[FinishedNight], scores: score.SelftestScores
 ) -> SelftestPage:
     """Build what is shown of a self-test of nights."""
     over = f" spread over {begun.spread:g} min" if begun.spread else ""
@@ -190,7 +183,7 @@ def build_selftest_page(
         build_selftest_tables(scores),
         {**asdict(begun), "nights": len(nights), "seconds": seconds},
         [
-            f"- {plant.name}: {plural(plant.plantings, 'planting')} on {', '.join(plant.environments)}"
+            f"- {plant.name}: {formats.plural(plant.plantings, 'planting')} on {', '.join(plant.environments)}"
             for plant in scores.plants
         ],
     )

@@ -18,8 +18,7 @@ from postprocess.base.formats import format_signed, plural
 from postprocess.extensions.selftest.data import CaseNight, FinishedNight
 from postprocess.model.verdict import JUDGED
 from postprocess.session.lifecycle.injections import INJECTION_KINDS
-from postprocess.stats.confirmation_rule import compute_confirmation_probability
-from postprocess.stats.power import Scatter
+from postprocess.stats.detection import Scatter, compute_confirmation_probability
 
 CHANCE = 0.001  #: significance level
 WORKED = 0.5  #: of the intended slowdown: with less, a plant did not work

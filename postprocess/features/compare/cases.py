@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
-from postprocess.base.formats import factor, first_of, format_signed, plural, size
-from postprocess.base.units import compute_slowdown
+from postprocess.base.formats import compute_slowdown, factor, first_of, format_signed, plural, size
 from postprocess.features.compare.data import NEW, OLD, CasePlace, ComparisonHeader, SharedCase
 from postprocess.features.compare.pairs import CasePairs
 from postprocess.model.verdict import Verdict
-from postprocess.stats.comparison.paired_verdicts import PairedCase, PairedResult
+from postprocess.stats.paired_verdicts import PairedCase, PairedResult
 
 LEAST = 2  #: pairs of a mode
 SHARE = 0.4  #: of the whole range that lies between two modes, at least

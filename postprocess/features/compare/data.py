@@ -15,17 +15,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from postprocess.base.documents.journal import Journal
-from postprocess.base.documents.records import Amount, Count, FileName, Measured, Positive, parse_record
-from postprocess.base.formats import plural, size
-from postprocess.base.units import Unit
-from postprocess.features.compare.facts import SideFacts
-from postprocess.features.compare.fingerprint import FingerprintLaunch
+from postprocess.base.formats import Unit, plural, size
+from postprocess.base.records import Amount, Count, FileName, Journal, Measured, Positive, parse_record
+from postprocess.features.compare.facts import FingerprintLaunch, SideFacts
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.verdict import Verdict
 from postprocess.stats.band import LARGE_BYTES
-from postprocess.stats.shrinkage import SMALL_BYTES
+from postprocess.stats.priors import SMALL_BYTES
 
 FILE = "passes.jsonl"
 TRIAL = "trial.jsonl"  #: the same of a comparison that was refused after its trial run

@@ -14,15 +14,14 @@ from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from postprocess.base.documents.records import read_record
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import first_of, parse_day, parse_utc, plural, utc_now
+from postprocess.base.records import read_record
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict
 from postprocess.features.compare.data import ComparisonHeader, SharedCase
 from postprocess.features.compare.judge import Decision, JudgedComparison
-from postprocess.references.decisions import ACCEPTED, FILE, REJECTED
-from postprocess.references.expected_failures import MOST_DAYS, is_any, utc_today
+from postprocess.references.decisions import ACCEPTED, FILE, MOST_DAYS, REJECTED, is_any, utc_today
 from site_configs.schema.waivers import LEAST_REASON
 
 SCHEMA = 2

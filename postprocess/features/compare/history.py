@@ -19,7 +19,7 @@ from postprocess.features.compare.cases import build_paired_case
 from postprocess.features.compare.data import CaseValue, ComparisonHeader, SharedCase, StoredComparison
 from postprocess.features.compare.pairs import Measured, compute_difference, find_pair_problem, index_values
 from postprocess.model.verdict import Verdict
-from postprocess.stats.comparison.paired_verdicts import PairedResult, PairedVerdict, judge_pairs
+from postprocess.stats.paired_verdicts import PairedResult, PairedVerdict, judge_pairs
 
 LEAST_ROUNDS = 6  #: fewer give no interval
 STEPS = (PairedVerdict.SLOWER, PairedVerdict.FASTER)

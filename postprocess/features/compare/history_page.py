@@ -10,27 +10,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from postprocess.base.formats import DASH, SHOWN, factor, first_of, format_signed, number, plural, quantity
-from postprocess.base.text_table import TextTable, render_text
+from postprocess.base import formats
 from postprocess.features.compare.history import CaseHistory, JudgedHistory
 from postprocess.features.compare.text import format_controls, join_lines
-from postprocess.report import axes as small
-from postprocess.report.document import (
-    Commands,
-    Document,
-    Legend,
-    Lines,
-    Picture,
-    Role,
-    Section,
-    Tone,
-    table_section,
-    write_document,
-)
-from postprocess.report.judged_value import JUDGED
+from postprocess.report import document
+from postprocess.report import drawing as small
+from postprocess.report.drawing import BAD, GOOD, INK, MUTED, apply_style, render_inline_svg
 from postprocess.report.plots import Y_LABELS
-from postprocess.report.svg import BAD, GOOD, INK, MUTED, apply_style, render_inline_svg
-from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
+from postprocess.stats.paired_verdicts import ERROR, PairedVerdict
 
 FEW = 40  #: cases that a terminal shows
 NAMED = 4
@@ -38,7 +25,7 @@ SIGNS = {PairedVerdict.SLOWER: "▲", PairedVerdict.FASTER: "▼"}
 FAILED = "✗"
 HOW_TO_READ = (
     "Each round launches every version once, in a drawn order. A value is the median of its launches. "
-    f"{JUDGED}",
+    f"{document.JUDGED}",
     "▲ slower, ▼ faster than the version before: proven by at least half the margin from paired differences "
     "(Hodges-Lehmann, Wilcoxon). No sign: the same, or not proven.",
     f"Of all steps called slower (or faster), {ERROR:.0%} at most are false on average, over all cases and "
@@ -52,16 +39,16 @@ HOW_TO_READ = (
 def format_headline(judged: JudgedHistory) -> str:
     """Format the history in one sentence."""
     labels = [version.label for version in judged.header.versions]
-    what = f"{plural(len(judged.cases), 'case')} over {plural(len(labels), 'version')}"
+    what = f"{formats.plural(len(judged.cases), 'case')} over {formats.plural(len(labels), 'version')}"
     what += f", {labels[0]} to {labels[-1]}"
     if judged.moved:
-        moved = first_of([each.case.label for each in judged.moved], NAMED)
+        moved = formats.first_of([each.case.label for each in judged.moved], NAMED)
         return f"Void: {moved} changed, and no MPI has a part in it: {what}"
     steps = [step for case in judged.cases for step in case.found]
     slower = sum(each.verdict == PairedVerdict.SLOWER for each in steps)
     failing = sum(bool(case.failures) for case in judged.cases)
-    words = [f"{plural(slower, 'step')} to slower", f"{len(steps) - slower} to faster"]
-    words += [f"{plural(failing, 'case')} failing with some version"] if failing else []
+    words = [f"{formats.plural(slower, 'step')} to slower", f"{len(steps) - slower} to faster"]
+    words += [f"{formats.plural(failing, 'case')} failing with some version"] if failing else []
     return f"{what}: {', '.join(words)}"
 
 
@@ -70,7 +57,7 @@ def format_history_facts(judged: JudgedHistory) -> list[str]:
     header = judged.header
     left_out = [f"left out: {label}: {why}" for label, why in header.left_out.items()]
     return [
-        f"{plural(judged.rounds, 'round')} of all versions, in an order drawn with seed {header.seed}",
+        f"{formats.plural(judged.rounds, 'round')} of all versions, in an order drawn with seed {header.seed}",
         format_controls(len(judged.controls), len(judged.moved)),
         *left_out,
     ]
@@ -93,8 +80,8 @@ def format_cell(case: CaseHistory, version: int) -> str:
     if each.failed:
         return FAILED
     if each.value is None:
-        return DASH
-    return f"{number(each.value, case.unit)}{SIGNS[step.verdict] if step else ''}"
+        return formats.DASH
+    return f"{formats.number(each.value, case.unit)}{SIGNS[step.verdict] if step else ''}"
 
 
 def order_cases(cases: Sequence[CaseHistory]) -> list[CaseHistory]:
@@ -107,7 +94,7 @@ def order_cases(cases: Sequence[CaseHistory]) -> list[CaseHistory]:
     return sorted(cases, key=rank)
 
 
-def tabulate_history(title: str, judged: JudgedHistory, cases: Sequence[CaseHistory]) -> TextTable:
+def tabulate_history(title: str, judged: JudgedHistory, cases: Sequence[CaseHistory]) -> formats.TextTable:
     """Tabulate cases, a column for each version."""
     rows = tuple(
         (
@@ -118,7 +105,7 @@ def tabulate_history(title: str, judged: JudgedHistory, cases: Sequence[CaseHist
         )
         for history in cases
     )
-    return TextTable(title, ("case", "where", "unit"), tuple(judged.releases), rows)
+    return formats.TextTable(title, ("case", "where", "unit"), tuple(judged.releases), rows)
 
 
 def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
@@ -127,12 +114,12 @@ def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
     for step in case.found:
         label = judged.header.versions[step.after].label
         old, new = (case.versions[n].value for n in (step.before, step.after))
-        ends = [factor(limit) for limit in step.limits] if step.limits else []
+        ends = [formats.factor(limit) for limit in step.limits] if step.limits else []
         limits = f", {' to '.join(dict.fromkeys(ends))} times" if ends else ""
-        change = format_signed(step.ratio - 1) if step.ratio else DASH
+        change = formats.format_signed(step.ratio - 1) if step.ratio else formats.DASH
         lines.append(
-            f"{label}: {step.verdict}, {change} ({quantity(old, case.unit)} to "
-            f"{quantity(new, case.unit)}{limits})"
+            f"{label}: {step.verdict}, {change} ({formats.quantity(old, case.unit)} to "
+            f"{formats.quantity(new, case.unit)}{limits})"
         )
     return lines
 
@@ -143,9 +130,9 @@ def format_history_text(judged: JudgedHistory) -> str:
     text = join_lines([*lines, *format_steps(judged)])
     ordered = order_cases(judged.cases)
     shown = [history for history in ordered if history.found or history.failures][:FEW] or ordered[:FEW]
-    text += "\n" + render_text(tabulate_history("cases", judged, shown))
+    text += "\n" + formats.render_text(tabulate_history("cases", judged, shown))
     if len(ordered) > len(shown):
-        text += f"{plural(len(ordered) - len(shown), 'more case')} on the pages\n"
+        text += f"{formats.plural(len(ordered) - len(shown), 'more case')} on the pages\n"
     return text
 
 
@@ -155,7 +142,9 @@ EXTENT = (420, 230)  #: of a picture, in CSS pixels
 DRAWN = 60  #: cases, those with the largest steps first: a picture takes 10 kB
 LINE: dict[str, Any] = {"color": INK, "linewidth": 1.6, "marker": "o", "markersize": 4.5, "markeredgewidth": 0}
 STEP: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 0}
-LEGEND = Legend([(Markup("▲"), "a step to slower"), (Markup("▼"), "a step to faster"), (Markup("✗"), "fails")])
+LEGEND = document.Legend(
+    [(Markup("▲"), "a step to slower"), (Markup("▼"), "a step to faster"), (Markup("✗"), "fails")]
+)
 
 
 def write_history(directory: Path, judged: JudgedHistory) -> Path:
@@ -163,38 +152,42 @@ def write_history(directory: Path, judged: JudgedHistory) -> Path:
 
     :raises UsageError: if they cannot be written
     """
-    return write_document(build_history_document(judged), directory / PAGE)
+    return document.write_document(build_history_document(judged), directory / PAGE)
 
 
-def build_history_document(judged: JudgedHistory) -> Document:
+def build_history_document(judged: JudgedHistory) -> document.Document:
     """Build what the pages say: what each version changed, pictures of the cases that step, and every case."""
     header = judged.header
     ordered = order_cases(judged.cases)
     stepping = [history for history in ordered if history.found or history.failures]
     drawn = (stepping or ordered)[:DRAWN]
     left = len(stepping) - len(drawn)
-    left_out = [f"{plural(left, 'more case')} with steps not drawn"] if left > 0 else []
+    left_out = [f"{formats.plural(left, 'more case')} with steps not drawn"] if left > 0 else []
     names = [f"{history.case.words}, {history.case.place.words}" for history in drawn]
     pictures = [
-        Picture(partial(draw_history, history, judged), "", describe_steps(history, judged), name)
+        document.Picture(partial(draw_history, history, judged), "", describe_steps(history, judged), name)
         for name, history in zip(names, drawn, strict=True)
     ]
     again = [
-        Commands(name, list(dict.fromkeys(history.rerun.values())))
+        document.Commands(name, list(dict.fromkeys(history.rerun.values())))
         for name, history in zip(names, drawn, strict=True)
     ]
-    return Document(
+    return document.Document(
         "history",
         (f"{header.old.label} → {header.new.label}", header.started_utc),
-        Tone.GOOD if judged.status == 0 else Tone.BAD,
+        document.Tone.GOOD if judged.status == 0 else document.Tone.BAD,
         format_headline(judged),
         format_history_facts(judged),
         [
-            Section("What each version changed", [Lines(Role.ITEM, format_steps(judged))]),
-            Section("Cases over versions", [LEGEND, *pictures, Lines(Role.CAVEAT, left_out)]),
-            table_section(tabulate_history("Every case", judged, ordered)),
-            table_section(tabulate_history("Controls without MPI", judged, judged.controls)),
-            Section("Each case again", again),
+            document.Section(
+                "What each version changed", [document.Lines(document.Role.ITEM, format_steps(judged))]
+            ),
+            document.Section(
+                "Cases over versions", [LEGEND, *pictures, document.Lines(document.Role.CAVEAT, left_out)]
+            ),
+            document.table_section(tabulate_history("Every case", judged, ordered)),
+            document.table_section(tabulate_history("Controls without MPI", judged, judged.controls)),
+            document.Section("Each case again", again),
         ],
         HOW_TO_READ,
         build_history_json(judged),
@@ -206,7 +199,7 @@ def draw_history(case: CaseHistory, judged: JudgedHistory) -> str:
     """Draw one ``<svg>`` element: the value of each version, with the proven steps."""
     labels = judged.releases
     figure, axes = small.draw_panel(f"{case.case.words}, {case.case.layout}", "", Y_LABELS[case.unit], EXTENT)
-    scale = SHOWN[case.unit][0]
+    scale = formats.SHOWN[case.unit][0]
     known = [(n, scale * each.value) for n, each in enumerate(case.versions) if each.value is not None]
     most = max((value for _, value in known), default=1.0)
     small.set_linear_y(axes, 0.0, 1.15 * most)

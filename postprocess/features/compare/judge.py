@@ -14,8 +14,7 @@ from enum import Enum
 
 import numpy as np
 
-from postprocess.base.formats import first_of, format_percent, plural
-from postprocess.base.units import compute_slowdown
+from postprocess.base.formats import compute_slowdown, first_of, format_percent, plural
 from postprocess.features.compare import data, next_steps
 from postprocess.features.compare.cases import (
     ComparedCase,
@@ -28,14 +27,15 @@ from postprocess.features.compare.cases import (
 from postprocess.features.compare.data import NEW, OLD, SIDES, ComparisonHeader, StoredComparison
 from postprocess.features.compare.facts import (
     FactDifference,
+    FingerprintPair,
+    build_fingerprints,
     compare_facts,
     describe_shared_program,
     find_settings_to_try,
 )
-from postprocess.features.compare.fingerprint import FingerprintPair, build_fingerprints
 from postprocess.features.compare.pairs import CasePairs, collect_pairs, compare_places, note_launch
-from postprocess.stats.comparison import paired_verdicts
-from postprocess.stats.comparison.paired_verdicts import PairedResult, PairedVerdict, UnpairedResult
+from postprocess.stats import paired_verdicts
+from postprocess.stats.paired_verdicts import PairedResult, PairedVerdict, UnpairedResult
 from postprocess.stats.sessions import Prediction
 
 

@@ -7,18 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from postprocess.base.formats import duration, first_of, plural, quantity, size
+from postprocess.base.formats import MEGABYTES, SECONDS, duration, first_of, plural, quantity, size
 from postprocess.base.sanitize import quote_words
-from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict
 from postprocess.features.compare.data import ComparisonHeader, StoredComparison
-from postprocess.features.compare.facts import VARIABLE, FactDifference
-from postprocess.features.compare.fingerprint import FingerprintPair, SideFingerprint
+from postprocess.features.compare.facts import VARIABLE, FactDifference, FingerprintPair, SideFingerprint
 from postprocess.model.options import FAMILY, OPTIONS, ROUTINE, TIME_LIMIT
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import list_site_words
-from postprocess.stats.comparison.paired_verdicts import LADDERS
-from postprocess.stats.curves.switches import LEAST_STEP, Switch
+from postprocess.stats.curves import LEAST_STEP, Switch
+from postprocess.stats.paired_verdicts import LADDERS
 
 LEAST_COVERED = 2
 HEADERS = 0.85  #: of a limit: messages have headers, which count in it for some libraries

@@ -13,36 +13,21 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files
-from postprocess.base.documents.strict_json import parse_json
+from postprocess.base import files, formats
 from postprocess.base.files import write_output
-from postprocess.base.formats import factor, size
-from postprocess.base.same_values import is_same, is_same_page
-from postprocess.base.text_table import TextTable
-from postprocess.base.units import SECONDS, compute_slowdown
+from postprocess.base.formats import SECONDS, TextTable, compute_slowdown, factor, size
+from postprocess.base.records import is_same, is_same_page
+from postprocess.base.strict_json import parse_json
 from postprocess.features.compare import text
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import SIDES, CasePlace
 from postprocess.features.compare.decision import SignedDecision, tell_waivers
-from postprocess.features.compare.facts import SHOWN_WHOLE
-from postprocess.features.compare.fingerprint import describe_fingerprint
+from postprocess.features.compare.facts import SHOWN_WHOLE, describe_fingerprint
 from postprocess.features.compare.judge import Decision, JudgedComparison
 from postprocess.features.compare.next_steps import NextStep
-from postprocess.report import templating
-from postprocess.report.document import (
-    Block,
-    Commands,
-    Document,
-    Lines,
-    Role,
-    Section,
-    Tone,
-    render_markdown,
-    table_section,
-)
-from postprocess.report.legend import draw_line_keys
-from postprocess.report.panels import Panel, PanelLine, Point
-from postprocess.report.plots import draw_lines
+from postprocess.report import document
+from postprocess.report.drawing import Panel, PanelLine, Point
+from postprocess.report.plots import draw_line_keys, draw_lines
 
 HTML, MARKDOWN, JSON = "comparison.html", "comparison.md", "comparison.json"
 SCHEMA = 1
@@ -92,7 +77,7 @@ def write_comparison_page(
     """
     pages = render_comparison(judged, decided)
     told = pages.pop(JSON)
-    templating.write_pages({directory / name: text for name, text in pages.items()})
+    document.write_pages({directory / name: text for name, text in pages.items()})
     write_output(directory / JSON, told)
     return directory / HTML
 
@@ -103,8 +88,8 @@ def render_comparison(judged: JudgedComparison, decided: SignedDecision | None =
     names = (f"old: {judged.header.old.label}", f"new: {judged.header.new.label}")
     legend = {"sides": draw_line_keys(names)}
     return {
-        HTML: templating.render_html_template("compare.html.j2", context | legend, curve=draw_lines),
-        MARKDOWN: render_markdown(build_document(judged, decided)),
+        HTML: document.render_html_template("compare.html.j2", context | legend, curve=draw_lines),
+        MARKDOWN: document.render_markdown(build_document(judged, decided)),
         JSON: json.dumps(build_judged_json(judged), indent=1, allow_nan=False) + "\n",
     }
 
@@ -155,7 +140,7 @@ def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
     }
 
 
-def build_document(judged: JudgedComparison, decided: SignedDecision | None = None) -> Document:
+def build_document(judged: JudgedComparison, decided: SignedDecision | None = None) -> document.Document:
     """Build the document of a comparison, which has no pictures."""
     ordered = text.order_by_badness(judged.measured)
     told = [f"{each.name}: {' → '.join(each.texts)}" for each in judged.facts if each.kind in SHOWN_WHOLE]
@@ -164,29 +149,36 @@ def build_document(judged: JudgedComparison, decided: SignedDecision | None = No
     settings = "Settings of the old side, each tried on the new one against itself:"
     groups = [f"{group.verdict}: {group.words}" for group in group_cases(judged.measured)]
     sections = [
-        Section("Decided", [Lines(Role.ITEM, format_decided(decided) if decided else [])]),
-        Section(
+        document.Section(
+            "Decided", [document.Lines(document.Role.ITEM, format_decided(decided) if decided else [])]
+        ),
+        document.Section(
             "What to do next",
             [
                 *(_show_step(step) for step in judged.deciding),
-                Lines(Role.ITEM, [settings] if judged.settings else []),
+                document.Lines(document.Role.ITEM, [settings] if judged.settings else []),
                 *(_show_step(setting) for setting in judged.settings),
             ],
         ),
-        Section("What differs", [Lines(Role.ITEM, [*(differs or ["Nothing: a control."]), *told, *silent])]),
-        Section("", text.tabulate_facts(judged.facts)),
-        Section("Fingerprint", [replace(text.tabulate_fingerprint(judged), title="")]),
-        Section("In groups", [Lines(Role.ITEM, groups)]),
-        Section("Ratios, new over old", tabulate_heat_maps(judged)),
-        table_section(text.tabulate_cases("Every case", ordered)),
-        table_section(text.tabulate_cases("Controls without MPI", judged.controls)),
-        Section("Each case again", [_show_rerun(each) for each in ordered]),
-        Section("Afterwards", [Lines(Role.ITEM, text.format_effects(judged.effects))]),
+        document.Section(
+            "What differs",
+            [document.Lines(document.Role.ITEM, [*(differs or ["Nothing: a control."]), *told, *silent])],
+        ),
+        document.Section("", text.tabulate_facts(judged.facts)),
+        document.Section("Fingerprint", [replace(text.tabulate_fingerprint(judged), title="")]),
+        document.Section("In groups", [document.Lines(document.Role.ITEM, groups)]),
+        document.Section("Ratios, new over old", tabulate_heat_maps(judged)),
+        document.table_section(text.tabulate_cases("Every case", ordered)),
+        document.table_section(text.tabulate_cases("Controls without MPI", judged.controls)),
+        document.Section("Each case again", [_show_rerun(each) for each in ordered]),
+        document.Section(
+            "Afterwards", [document.Lines(document.Role.ITEM, text.format_effects(judged.effects))]
+        ),
     ]
-    return Document(
+    return document.Document(
         kind="compare",
         where=(judged.header.old.label, judged.header.new.label),
-        tone=Tone(TONES[judged.decision]),
+        tone=document.Tone(TONES[judged.decision]),
         headline=text.format_decision(judged),
         facts=text.format_comparison_facts(judged),
         sections=sections,
@@ -194,16 +186,22 @@ def build_document(judged: JudgedComparison, decided: SignedDecision | None = No
     )
 
 
-def _show_step(step: NextStep) -> Block:
+def _show_step(step: NextStep) -> document.Block:
     """Show something to do, with the command that does it."""
-    return Commands(step.words, [step.command]) if step.command else Lines(Role.ITEM, [step.words])
+    return (
+        document.Commands(step.words, [step.command])
+        if step.command
+        else document.Lines(document.Role.ITEM, [step.words])
+    )
 
 
-def _show_rerun(each: ComparedCase) -> Commands:
+def _show_rerun(each: ComparedCase) -> document.Commands:
     """Show the commands that measure just this case, of each side."""
     case = each.case
     what = f"{case.words} {case.layout} {case.program}: {each.verdict}"
-    return Commands(f"{what}: {each.reason}" if each.reason else what, list(dict.fromkeys(each.rerun.values())))
+    return document.Commands(
+        f"{what}: {each.reason}" if each.reason else what, list(dict.fromkeys(each.rerun.values()))
+    )
 
 
 def format_decided(decided: SignedDecision) -> list[str]:
@@ -403,7 +401,7 @@ def build_row(axis: RatioAxis, each: ComparedCase) -> ForestRow:
     ratio = find_ratio(each)
     margin = 1 + each.margin
     return ForestRow(
-        name=size(each.case.bytes) if each.case.bytes else text.DASH,
+        name=size(each.case.bytes) if each.case.bytes else formats.DASH,
         verdict=str(each.verdict),
         tone=each.verdict.tone,
         told=tell_row(each),

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from postprocess.base.units import compute_slowdown
+from postprocess.base.formats import compute_slowdown
 from postprocess.features.compare.data import NEW, OLD, SIDES, CaseValue, ComparisonPass, SharedCase
 from postprocess.model.measurement import CoreLatency
 from postprocess.model.verdict import Verdict
-from postprocess.stats.placement import MOVED, is_same_place, locate_case
+from postprocess.stats.launches import MOVED, is_same_place, locate_case
 
 PAIRS_OF_BLOCK = 2
 BLOCK = 4  #: passes

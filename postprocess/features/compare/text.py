@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from postprocess.base.formats import DASH, factor, first_of, format_percent, format_signed, plural, quantity
+from postprocess.base import formats
 from postprocess.base.sanitize import sanitize_line
-from postprocess.base.text_table import TextTable, render_text
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import ReferenceEffects
-from postprocess.features.compare.facts import KINDS, MPI, SHOWN_WHOLE, FactDifference, rank_verbosity
-from postprocess.features.compare.fingerprint import tell_fingerprint
+from postprocess.features.compare.facts import (
+    KINDS,
+    MPI,
+    SHOWN_WHOLE,
+    FactDifference,
+    rank_verbosity,
+    tell_fingerprint,
+)
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.features.compare.next_steps import NextStep
-from postprocess.report.judged_value import JUDGED
-from postprocess.stats.comparison.paired_verdicts import ERROR
+from postprocess.report.document import JUDGED
+from postprocess.stats.paired_verdicts import ERROR
 
 WORST = 10
 TRIED = 3  #: settings that a terminal proposes
@@ -72,10 +77,10 @@ def format_decision(judged: JudgedComparison) -> str:
     """Format the decision in one sentence."""
     unpaired, counts = judged.header.unpaired, judged.counts
     old, new = judged.header.old.label, judged.header.new.label
-    cases = f"{plural(len(judged.measured), 'case')} measured"
+    cases = f"{formats.plural(len(judged.measured), 'case')} measured"
     of = f"of {cases} from {old} to {new}"
     if judged.decision == Decision.VOID:
-        moved = first_of([each.case.label for each in select_moved(judged.controls)], 3)
+        moved = formats.first_of([each.case.label for each in select_moved(judged.controls)], 3)
         void = f"{moved} changed, and no MPI has a part in it"
         if unpaired:
             return f"Unpaired and void: {void}"
@@ -93,7 +98,7 @@ def format_decision(judged: JudgedComparison) -> str:
 
 def format_margins(margins: Sequence[float]) -> str:
     """Format the margins: one if all classes of sizes have the same."""
-    shown = [format_percent(margin) for margin in margins]
+    shown = [formats.format_percent(margin) for margin in margins]
     return shown[0] if len(set(shown)) == 1 else f"{shown[0]} (small), {shown[1]}, {shown[2]} (large)"
 
 
@@ -109,8 +114,8 @@ def format_skipped(judged: JudgedComparison) -> list[str]:
     if not judged.skipped:
         return []
     reasons = [f"{n} {reason or 'without a reason'}" for reason, n in judged.skipped.items()]
-    number = plural(sum(judged.skipped.values()), "further case")
-    return [f"{number} skipped on both sides: {first_of(reasons, REASONS)}"]
+    number = formats.plural(sum(judged.skipped.values()), "further case")
+    return [f"{number} skipped on both sides: {formats.first_of(reasons, REASONS)}"]
 
 
 def format_unchanged(judged: JudgedComparison) -> str:
@@ -120,9 +125,9 @@ def format_unchanged(judged: JudgedComparison) -> str:
         return "one side against itself: too few launches to compare"
     alike = control.verdicts.get(ComparisonVerdict.SAME, 0) / control.cases
     return (
-        f"one side against itself: of {plural(control.cases, 'case')}, the same rules called "
+        f"one side against itself: of {formats.plural(control.cases, 'case')}, the same rules called "
         f"{control.accused} slower and {control.verdicts.get(ComparisonVerdict.FASTER, 0)} faster, and proved "
-        f"{format_percent(alike)} the same"
+        f"{formats.format_percent(alike)} the same"
     )
 
 
@@ -139,7 +144,7 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
     else:
         looks = ", ".join(map(str, judged.looks)) or "none yet"
         lines.append(
-            f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
+            f"{formats.plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
             f"{header.seed}; looks after {looks}; {margin}"
         )
         lines += filter(None, [judged.explanation, judged.shared_program])
@@ -166,16 +171,16 @@ def format_effects(effects: ReferenceEffects | None) -> list[str]:
             f"references of {effects.environment}: {gone} of {all_} become not-comparable with the new side"
         ]
         lines += [
-            f"{plural(len(keys), 'reference')}: {reason}: {first_of(keys, 2)}"
+            f"{formats.plural(len(keys), 'reference')}: {reason}: {formats.first_of(keys, 2)}"
             for reason, keys in list(effects.reasons.items())[:REASONS]
         ]
     if effects.without:
-        cases = f"{plural(effects.without, 'case')} of the new side without a comparable reference"
+        cases = f"{formats.plural(effects.without, 'case')} of the new side without a comparable reference"
         lines.append(f"{cases}: ./plumbline references propose --compare DIR")
     return lines
 
 
-def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
+def tabulate_facts(facts: Sequence[FactDifference]) -> list[formats.TextTable]:
     """Tabulate in what MPIs differ: a table each for libraries, settings, and variables of each verbosity."""
     tables = []
     for kind in KINDS:
@@ -188,19 +193,19 @@ def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
             rows = tuple((difference.name, *difference.texts) for difference in some)
             what = f"{kind}, {verbosity}" if verbosity else kind
             title = f"{what}: {len(rows)} {'differs' if len(rows) == 1 else 'differ'}"
-            tables.append(TextTable(title, ("name",), ("old", "new"), rows))
+            tables.append(formats.TextTable(title, ("name",), ("old", "new"), rows))
     return tables
 
 
-def tabulate_fingerprint(judged: JudgedComparison) -> TextTable:
+def tabulate_fingerprint(judged: JudgedComparison) -> formats.TextTable:
     """Tabulate the fingerprints of both sides."""
     rows = tuple(row for pair in judged.fingerprints for row in tell_fingerprint(pair))
     launches = min((each.launches for pair in judged.fingerprints for each in (pair.old, pair.new)), default=0)
     note = (
-        f"Ping-pong with warm buffers: median of {plural(launches, 'separate launch', 'es')}. A switch is a "
-        "step in time over size, as a protocol change makes.",
+        f"Ping-pong with warm buffers: median of {formats.plural(launches, 'separate launch', 'es')}. A switch "
+        "is a step in time over size, as a protocol change makes.",
     )
-    return TextTable("Fingerprint by measurement", ("",), ("old", "new"), rows, note)
+    return formats.TextTable("Fingerprint by measurement", ("",), ("old", "new"), rows, note)
 
 
 def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:
@@ -215,11 +220,11 @@ def list_declared_differences(judged: JudgedComparison) -> list[tuple[str, str, 
     return [difference for difference in judged.header.differences if not (told and difference[0] == LIBRARY)]
 
 
-def tabulate_differences(judged: JudgedComparison) -> TextTable:
+def tabulate_differences(judged: JudgedComparison) -> formats.TextTable:
     """Tabulate in what the declarations of both sides, and the MPIs themselves, differ."""
     told = [(each.name, *each.texts) for each in judged.facts if each.kind in SHOWN_WHOLE]
     rows = (*list_declared_differences(judged), *told)
-    return TextTable("What differs", ("what",), ("old", "new"), rows)
+    return formats.TextTable("What differs", ("what",), ("old", "new"), rows)
 
 
 def select_worst(judged: JudgedComparison) -> list[ComparedCase]:
@@ -232,24 +237,26 @@ def format_value(each: ComparedCase, new: bool) -> str:
     """Format the median of a side with what its launches scatter by."""
     value = each.new if new else each.old
     if value is None:
-        return DASH
-    spread = f" ± {format_percent(each.spreads[new])}" if each.spreads else ""
-    return f"{quantity(value, each.unit)}{spread}"
+        return formats.DASH
+    spread = f" ± {formats.format_percent(each.spreads[new])}" if each.spreads else ""
+    return f"{formats.quantity(value, each.unit)}{spread}"
 
 
 def format_interval(each: ComparedCase) -> str:
     """Format the interval of a ratio."""
-    return f"{factor(each.limits[0])} to {factor(each.limits[1])}" if each.limits else DASH
+    return (
+        f"{formats.factor(each.limits[0])} to {formats.factor(each.limits[1])}" if each.limits else formats.DASH
+    )
 
 
 def format_change(each: ComparedCase) -> str:
     """Format by how much a case changed; where its medians contradict that, it says so."""
     if each.ratio is None:
-        return DASH
-    return each.unclear or format_signed(each.ratio - 1)
+        return formats.DASH
+    return each.unclear or formats.format_signed(each.ratio - 1)
 
 
-def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
+def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> formats.TextTable:
     """Tabulate cases, one row each, as benchstat does."""
     rows = [
         (
@@ -266,10 +273,10 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
     ]
     unpaired = any(case.unpaired is not None for case in cases)
     columns = ("old", "new", "change", "ratio", "launches" if unpaired else "pairs")
-    return TextTable(title, ("case", "where", "verdict"), columns, tuple(rows))
+    return formats.TextTable(title, ("case", "where", "verdict"), columns, tuple(rows))
 
 
-def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] = ()) -> str:
+def format_comparison_text(judged: JudgedComparison, maps: Sequence[formats.TextTable] = ()) -> str:
     """Format a comparison for a terminal.
 
     :param maps: ratios of each place, routine by size; many are left to the pages
@@ -278,11 +285,11 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
     lines += [f"{group.verdict}: {group.words}" for group in group_cases(judged.cases)]
     text = join_lines(lines)
     if len(judged.measured) <= FEW:
-        text += "\n" + render_text(tabulate_cases("cases", order_by_badness(judged.measured)))
+        text += "\n" + formats.render_text(tabulate_cases("cases", order_by_badness(judged.measured)))
     elif worst := select_worst(judged):
-        text += "\n" + render_text(tabulate_cases("worst cases", worst))
+        text += "\n" + formats.render_text(tabulate_cases("worst cases", worst))
     if len(maps) <= FEW_MAPS:
-        text += "".join(f"\n{render_text(table)}" for table in maps)
+        text += "".join(f"\n{formats.render_text(table)}" for table in maps)
     text += join_lines(format_reasons(judged) + format_next_steps(judged) + format_effects(judged.effects))
     return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))
 

@@ -1,6 +1,6 @@
 """Judge guidelines: a launch is one value of a comparison, and all of them are corrected together.
 
-The rules are those of ``compare`` (:mod:`postprocess.stats.comparison.paired_verdicts`), of ratios within a
+The rules are those of ``compare`` (:mod:`postprocess.stats.paired_verdicts`), of ratios within a
 launch in the place of ratios of two launches, and with one look.
 """
 
@@ -14,14 +14,7 @@ from enum import Enum
 
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.routines.guidelines import Guideline, Measured, list_guidelines
-from postprocess.stats.comparison.paired_verdicts import (
-    NOT_WORSE,
-    PairedCase,
-    PairedRatio,
-    PairedResult,
-    PairedVerdict,
-    judge_pairs,
-)
+from postprocess.stats import paired_verdicts
 
 
 @dataclass(frozen=True, order=True)
@@ -161,7 +154,9 @@ def pair_up(
     return [(a, b) for a, b in pairs if a is not None and b is not None]
 
 
-def judge_logs(logs: Sequence[Sequence[float]], groups: Sequence[str], exact: bool) -> list[PairedResult]:
+def judge_logs(
+    logs: Sequence[Sequence[float]], groups: Sequence[str], exact: bool
+) -> list[paired_verdicts.PairedResult]:
     """Judge series of ln(one / other), all at one look: after as many launches as most series have.
 
     :param groups: series of one group have alike spreads
@@ -169,12 +164,18 @@ def judge_logs(logs: Sequence[Sequence[float]], groups: Sequence[str], exact: bo
     counts = [len(log) for log in logs if len(log) >= FEWEST_LAUNCHES]
     look = EXACT_LOOK if exact else min(counts, default=FEWEST_LAUNCHES)
     margin = math.log1p(MARGIN)
-    cases = [PairedCase(tuple(each), margin, group, exact) for each, group in zip(logs, groups, strict=True)]
-    return judge_pairs(cases, [look])
+    cases = [
+        paired_verdicts.PairedCase(tuple(each), margin, group, exact)
+        for each, group in zip(logs, groups, strict=True)
+    ]
+    return paired_verdicts.judge_pairs(cases, [look])
 
 
 def describe(
-    place: Place, guideline: Guideline, pairs: Sequence[tuple[float, float]], result: PairedResult
+    place: Place,
+    guideline: Guideline,
+    pairs: Sequence[tuple[float, float]],
+    result: paired_verdicts.PairedResult,
 ) -> JudgedGuideline:
     """Describe a guideline by what its pairs came to."""
     return JudgedGuideline(
@@ -190,13 +191,13 @@ def describe(
     )
 
 
-def find_standing(result: PairedResult) -> Standing:
+def find_standing(result: paired_verdicts.PairedResult) -> Standing:
     """Find the standing of a guideline whose operation is the new side of the pairs."""
     if result.estimate is None:
         return Standing.UNJUDGED
-    if result.verdict == PairedVerdict.SLOWER:
+    if result.verdict == paired_verdicts.PairedVerdict.SLOWER:
         return Standing.VIOLATED
-    return Standing.HOLDS if result.verdict in NOT_WORSE else Standing.OPEN
+    return Standing.HOLDS if result.verdict in paired_verdicts.NOT_WORSE else Standing.OPEN
 
 
 def select_violated(judged: Iterable[JudgedGuideline]) -> list[JudgedGuideline]:
@@ -234,15 +235,15 @@ def judge_overrides(series: Sequence[OverrideSeries], exact: bool) -> list[Judge
     return [_judged(each, known.get(id(each))) for each in series]
 
 
-def _judged(series: OverrideSeries, result: PairedResult | None) -> JudgedOverride:
+def _judged(series: OverrideSeries, result: paired_verdicts.PairedResult | None) -> JudgedOverride:
     if result is None:
         return JudgedOverride(**vars(series), helps=False)
-    helps = result.verdict == PairedVerdict.SLOWER  # without it: the new side of the pairs
+    helps = result.verdict == paired_verdicts.PairedVerdict.SLOWER  # without it: the new side of the pairs
     ratio, limits = _inverted(result.estimate)
     return JudgedOverride(**vars(series), helps=helps, ratio=ratio, limits=limits, q=result.q)
 
 
-def _inverted(estimate: PairedRatio | None) -> tuple[float | None, tuple[float, float] | None]:
+def _inverted(estimate: paired_verdicts.PairedRatio | None) -> tuple[float | None, tuple[float, float] | None]:
     """Return the ratio and limits of the other side."""
     if estimate is None:
         return None, None

@@ -7,22 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from postprocess.base.formats import factor, microseconds, plural, size
-from postprocess.base.text_table import NOT_PRINTED, TextTable, render_text
-from postprocess.features.guidelines.judge import (
-    FEWEST_LAUNCHES,
-    MARGIN,
-    JudgedGuideline,
-    JudgedOverride,
-    Place,
-    Standing,
-    select_violated,
-)
+from postprocess.base.formats import NOT_PRINTED, TextTable, factor, microseconds, plural, render_text, size
+from postprocess.features.guidelines import judge
 from postprocess.model.routines.guidelines import Guideline, Measured, Rule
 from postprocess.model.session import Session
-from postprocess.report.document import Document, Lines, Role, Section, Tone, table_section
-from postprocess.report.judged_value import NOT_STEADY
-from postprocess.stats.comparison.paired_verdicts import ERROR
+from postprocess.report.document import NOT_STEADY, Document, Lines, Role, Section, Tone, table_section
+from postprocess.stats.paired_verdicts import ERROR
 
 WHY = {
     Rule.COMPOSITION: "other calls with the same result are faster",
@@ -34,8 +24,8 @@ HOW_TO_READ = (
     f"Times are medians of the trials of a launch, {NOT_STEADY}. "
     "Ratio: operation over its alternative, which should not be "
     "faster, within one launch (Hodges-Lehmann over launches), with its 90% interval. "
-    f"Violated: proven, by {MARGIN / 2:.0%} or more. Holds: proven to be slower by no more than {MARGIN:.0%}. "
-    "Open: neither.",
+    f"Violated: proven, by {judge.MARGIN / 2:.0%} or more. Holds: proven to be slower by no more than "
+    f"{judge.MARGIN:.0%}. Open: neither.",
     f"Of the guidelines called violated, {ERROR:.0%} at most are false on average (Benjamini and Hochberg).",
     "A setting is advised only if launches with it and without it in turn, after it was chosen, prove it "
     "faster. It is for the operation at this size: other sizes may lose by it.",
@@ -46,8 +36,8 @@ HOW_TO_READ = (
 class GuidelineResult:
     """All guidelines of a session, and what overrides do for what loses."""
 
-    judged: tuple[JudgedGuideline, ...]
-    overrides: tuple[JudgedOverride, ...]
+    judged: tuple[judge.JudgedGuideline, ...]
+    overrides: tuple[judge.JudgedOverride, ...]
     failures: tuple[str, ...] = ()  #: ways in which launches failed, in a line each
     notes: tuple[str, ...] = ()  #: what was noticed of the machine meanwhile
 
@@ -57,16 +47,16 @@ class GuidelineResult:
         return [*list_caveats(self.places), *self.notes]
 
     @property
-    def violated(self) -> list[JudgedGuideline]:
+    def violated(self) -> list[judge.JudgedGuideline]:
         """The guidelines that are violated."""
-        return select_violated(self.judged)
+        return judge.select_violated(self.judged)
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[judge.Place]:
         """Where something was compared, sorted."""
         return sorted({each.place for each in self.judged})
 
-    def count(self, standing: Standing) -> int:
+    def count(self, standing: judge.Standing) -> int:
         """Count the guidelines of a standing."""
         return sum(each.standing is standing for each in self.judged)
 
@@ -76,10 +66,10 @@ def summarise(found: GuidelineResult) -> str:
     words = [
         f"{found.count(standing)} {name}"
         for standing, name in (
-            (Standing.VIOLATED, "violated"),
-            (Standing.OPEN, "open (more --launches decide)"),
-            (Standing.UNJUDGED, f"unjudged (fewer than {FEWEST_LAUNCHES} launches)"),
-            (Standing.HOLDS, "hold"),
+            (judge.Standing.VIOLATED, "violated"),
+            (judge.Standing.OPEN, "open (more --launches decide)"),
+            (judge.Standing.UNJUDGED, f"unjudged (fewer than {judge.FEWEST_LAUNCHES} launches)"),
+            (judge.Standing.HOLDS, "hold"),
         )
         if found.count(standing)
     ]
@@ -111,7 +101,7 @@ def format_guidelines(found: GuidelineResult) -> str:
     return "\n".join([render_text(table) for table in tables] + [""]) + "".join(f"{line}\n" for line in lines)
 
 
-def list_caveats(places: Iterable[Place]) -> list[str]:
+def list_caveats(places: Iterable[judge.Place]) -> list[str]:
     """List what the places cannot show, in words."""
     lines = []
     for place in places:
@@ -145,7 +135,7 @@ def format_ratio(ratio: float | None, limits: tuple[float, float] | None) -> str
     return f"{factor(ratio)} ({factor(limits[0])} to {factor(limits[1])})"
 
 
-def build_violation_tables(violated: Sequence[JudgedGuideline]) -> list[TextTable]:
+def build_violation_tables(violated: Sequence[judge.JudgedGuideline]) -> list[TextTable]:
     """Build a table of violations for each place, the worst first."""
     return [
         TextTable(
@@ -169,7 +159,7 @@ def build_violation_tables(violated: Sequence[JudgedGuideline]) -> list[TextTabl
     ]
 
 
-def build_override_tables(overrides: Sequence[JudgedOverride]) -> list[TextTable]:
+def build_override_tables(overrides: Sequence[judge.JudgedOverride]) -> list[TextTable]:
     """Build a table of what settings do, for each place."""
     return [
         TextTable(
@@ -193,12 +183,12 @@ def build_override_tables(overrides: Sequence[JudgedOverride]) -> list[TextTable
     ]
 
 
-def format_variables(override: JudgedOverride) -> str:
+def format_variables(override: judge.JudgedOverride) -> str:
     """Format the variables of an override as a shell takes them."""
     return " ".join(f"{name}={value}" for name, value in sorted(override.variables.items()))
 
 
-def describe_effect(override: JudgedOverride) -> str:
+def describe_effect(override: judge.JudgedOverride) -> str:
     """Describe in words whether a setting is advised."""
     if override.helps:
         return "advised"
@@ -207,17 +197,17 @@ def describe_effect(override: JudgedOverride) -> str:
     return "not advised: not proven faster" if override.setting else "none looked faster"
 
 
-def build_rule_table(judged: Sequence[JudgedGuideline]) -> TextTable:
+def build_rule_table(judged: Sequence[judge.JudgedGuideline]) -> TextTable:
     """Build a table of all guidelines, counted by place and rule."""
     rows = []
     for place in sorted({guideline.place for guideline in judged}):
         for rule in Rule:
             here = [each for each in judged if (each.place, each.guideline.rule) == (place, rule)]
-            counts = [sum(guideline.standing is one for guideline in here) for one in Standing]
+            counts = [sum(guideline.standing is one for guideline in here) for one in judge.Standing]
             if here:
                 rows.append((str(place), str(rule), WHY[rule], *map(str, counts)))
     return TextTable(
-        "All guidelines", ("place", "rule", "violated where"), tuple(map(str, Standing)), tuple(rows)
+        "All guidelines", ("place", "rule", "violated where"), tuple(map(str, judge.Standing)), tuple(rows)
     )
 
 
@@ -247,7 +237,7 @@ def build_guideline_document(session: Session, found: GuidelineResult) -> Docume
     )
 
 
-def build_full_table(judged: tuple[JudgedGuideline, ...]) -> TextTable:
+def build_full_table(judged: tuple[judge.JudgedGuideline, ...]) -> TextTable:
     """Build a table of every guideline."""
     return TextTable(
         "Every guideline",

@@ -16,13 +16,7 @@ from postprocess.cli.option_types import parse_count, parse_launches
 from postprocess.cli.options import LAUNCHING, SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.features.links.data import (
-    MEASURES,
-    PairSweep,
-    build_sweeps,
-    list_rank_hosts,
-    write_pair_trials,
-)
+from postprocess.features.links import data
 from postprocess.features.links.detect import FEWEST_NODES, SlowItem, analyse_sweep, count_launches_needed
 from postprocess.features.links.page import PAGE, SweepReport, build_links_document
 from postprocess.features.links.text import (
@@ -127,7 +121,9 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
         finished = [check_sweep_launch(each) for each in done.finished]
         try:
             with progress.phase("analysis"):
-                pairs = write_pair_trials(work.store, session.name, finished)  # whatever comes of the analysis
+                pairs = data.write_pair_trials(
+                    work.store, session.name, finished
+                )  # whatever comes of the analysis
                 told = analyse_sweeps(finished, demand)
                 results = judge_links(finished, told, shlex.join(asked.command))
         except (UsageError, OSError):
@@ -160,7 +156,9 @@ def plan_sweep(
         names = sorted(set(first.values()))
         progress.say(f"with {', '.join(names)} only (--environment chooses others)")
         selection = replace(selection, environments=names)
-    needed = [1 if launch.exact else count_launches_needed(launch.processes, MEASURES) for launch in planned]
+    needed = [
+        1 if launch.exact else count_launches_needed(launch.processes, data.MEASURES) for launch in planned
+    ]
     selection = replace(selection, launches=demand.launches or max(needed))
     for path in (reframe.session / "plan").glob("*.json"):
         path.unlink()  # the plan is made anew
@@ -181,7 +179,7 @@ def report_sweep_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> N
 def analyse_sweeps(finished: Sequence[FinishedLaunch], demand: LinksDemand) -> list[SweepReport]:
     """Analyse each sweep and put it into words."""
     told = []
-    for sweep in build_sweeps(finished, demand.per_switch):
+    for sweep in data.build_sweeps(finished, demand.per_switch):
         analysis = analyse_sweep(sweep.measures, exact=sweep.exact)
         remarks = [describe_coverage(sweep, analysis), *describe_detection_limits(analysis)]
         remarks += [
@@ -248,7 +246,7 @@ def find_touched_rounds(told: SweepReport, slow: SlowItem, finished: Sequence[Fi
         where = (launched.launch.partition, launched.launch.environment)
         if where != (told.sweep.partition, told.sweep.environment):
             continue
-        ranks = {rank for rank, host in enumerate(list_rank_hosts(launched.run)) if host in names}
+        ranks = {rank for rank, host in enumerate(data.list_rank_hosts(launched.run)) if host in names}
         if len(ranks) < len(names):
             continue  # it ran on other nodes
         for case in launched.launch.cases:
@@ -274,7 +272,7 @@ def list_links_failures(results: Sequence[CaseResult], told: Sequence[SweepRepor
     return sorted(lines) + [text for report in told if (text := describe_missed_pairs(report.sweep))]
 
 
-def describe_missed_pairs(sweep: PairSweep) -> str:
+def describe_missed_pairs(sweep: data.PairSweep) -> str:
     """Describe the pairs that not all launches measured; empty if all did."""
     if not sweep.missing:
         return ""

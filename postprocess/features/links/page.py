@@ -19,8 +19,7 @@ from postprocess.features.links.data import PairSweep
 from postprocess.features.links.detect import Matrix, SweepAnalysis
 from postprocess.features.links.text import LinkFinding
 from postprocess.model.session import Session
-from postprocess.report.document import Block, Document, Legend, Lines, Picture, Role, Section, Tone, css_key
-from postprocess.report.judged_value import NOT_STEADY
+from postprocess.report import document
 
 #: Ratios at which the next colour begins, the colour's name, and what the legend says of it.
 STEPS = (
@@ -34,9 +33,9 @@ STEPS = (
 )
 HOW_TO_READ = (
     "A colour is the time of a pair over what the faster of its two nodes needs with its median partner.",
-    f"What is compared are medians and means of the trials of a launch, {NOT_STEADY}. Nodes and links are "
-    "compared with each other, not with yesterday: what slows all of them alike is not seen here, nor a cable "
-    "over which most nodes reach some partner.",
+    f"What is compared are medians and means of the trials of a launch, {document.NOT_STEADY}. Nodes and links "
+    "are compared with each other, not with yesterday: what slows all of them alike is not seen here, nor a "
+    "cable over which most nodes reach some partner.",
     "A node is slow if it is so with nearly all of its partners; a link if the pair is slower than the worst "
     "pair of ordinary nodes; both in every launch. A node that is alone on a far switch looks slow too, unless "
     "--nodes-per-switch is given.",
@@ -173,13 +172,13 @@ class SweepReport:
 
 def build_links_document(
     session: Session, told: Sequence[SweepReport], failures: Sequence[str], headline: str
-) -> Document:
+) -> document.Document:
     """Build what the pages say: for each sweep what stands out, with a heat map of each measure."""
     good = not failures and not any(report.findings for report in told)
-    return Document(
+    return document.Document(
         "links",
         (session.site, session.name),
-        Tone.GOOD if good else Tone.BAD,
+        document.Tone.GOOD if good else document.Tone.BAD,
         headline,
         (),
         list(map(build_sweep_section, told)),
@@ -191,17 +190,19 @@ def build_links_document(
     )
 
 
-def build_sweep_section(report: SweepReport) -> Section:
+def build_sweep_section(report: SweepReport) -> document.Section:
     """Build the section of a sweep."""
-    steps = [(css_key(name), meaning) for _, name, meaning in STEPS]
+    steps = [(document.css_key(name), meaning) for _, name, meaning in STEPS]
     maps = build_pair_heat_maps(report.sweep, report.analysis)
-    blocks: list[Block] = [
-        Lines(Role.FINDING, [found.text for found in report.findings]),
-        Lines(Role.REMARK, report.remarks),
-        Legend([*steps, (css_key("missing"), "not measured"), (css_key("marked"), "named")]),
-        *(Picture(partial(draw_heat_map, shown), shown.title, width=0) for shown in maps),
+    blocks: list[document.Block] = [
+        document.Lines(document.Role.FINDING, [found.text for found in report.findings]),
+        document.Lines(document.Role.REMARK, report.remarks),
+        document.Legend(
+            [*steps, (document.css_key("missing"), "not measured"), (document.css_key("marked"), "named")]
+        ),
+        *(document.Picture(partial(draw_heat_map, shown), shown.title, width=0) for shown in maps),
     ]
-    return Section(report.title, blocks)
+    return document.Section(report.title, blocks)
 
 
 def links_as_data(told: Sequence[SweepReport], failures: Sequence[str], session: str) -> dict[str, Any]:

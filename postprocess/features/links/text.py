@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 
 from postprocess.base.formats import first_of, plural, size
+from postprocess.features.links import detect
 from postprocess.features.links.data import PairSweep, find_unplayed_pairs, list_rank_hosts
-from postprocess.features.links.detect import (
-    CONFIDENCE,
-    SEEN,
-    DetectionLimits,
-    SlowItem,
-    SweepAnalysis,
-    find_nodes_without_peers,
-    select_finite,
-)
 from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.verdict import Verdict
 
@@ -66,7 +58,7 @@ class LinkFinding:
     text: str
 
 
-def describe_findings(sweep: PairSweep, analysis: SweepAnalysis) -> list[LinkFinding]:
+def describe_findings(sweep: PairSweep, analysis: detect.SweepAnalysis) -> list[LinkFinding]:
     """Describe every finding, nodes first."""
     found = [
         LinkFinding("node", (who,), describe_node(sweep, analysis, same))
@@ -83,9 +75,9 @@ def describe_findings(sweep: PairSweep, analysis: SweepAnalysis) -> list[LinkFin
     return found
 
 
-def group_by_subject(slow: Sequence[SlowItem]) -> dict[tuple[int, ...], list[SlowItem]]:
+def group_by_subject(slow: Sequence[detect.SlowItem]) -> dict[tuple[int, ...], list[detect.SlowItem]]:
     """Group the findings by node or pair, the slowest subject and measure first."""
-    found: dict[tuple[int, ...], list[SlowItem]] = {}
+    found: dict[tuple[int, ...], list[detect.SlowItem]] = {}
     for each in sorted(slow, key=lambda each: -each.factor):
         found.setdefault(each.who, []).append(each)
     return found
@@ -101,15 +93,17 @@ def group_connected_pairs(pairs: Sequence[tuple[int, ...]]) -> list[list[tuple[i
     return groups
 
 
-def describe_node(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[SlowItem]) -> str:
+def describe_node(sweep: PairSweep, analysis: detect.SweepAnalysis, same: Sequence[detect.SlowItem]) -> str:
     """Describe a slow node: how slow, with how many partners, and how certain."""
     worst = same[0]
     text = f"node {sweep.nodes[worst.who[0]]}: {format_slowdown_factor(worst.factor)} as slow as its peers"
     text += f" with {worst.slow} of {worst.of} partners at {describe_measure(worst)}"
-    return text + describe_certainty(analysis, worst, f"{CONFIDENCE:.0%}: ") + describe_other_measures(same)
+    return (
+        text + describe_certainty(analysis, worst, f"{detect.CONFIDENCE:.0%}: ") + describe_other_measures(same)
+    )
 
 
-def describe_link(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[SlowItem]) -> str:
+def describe_link(sweep: PairSweep, analysis: detect.SweepAnalysis, same: Sequence[detect.SlowItem]) -> str:
     """Describe a slow pair: how slow, and how certain."""
     worst = same[0]
     factor = format_slowdown_factor(worst.factor)
@@ -122,7 +116,9 @@ def describe_link(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[Slow
     )
 
 
-def describe_path(sweep: PairSweep, analysis: SweepAnalysis, pairs: Sequence[Sequence[SlowItem]]) -> str:
+def describe_path(
+    sweep: PairSweep, analysis: detect.SweepAnalysis, pairs: Sequence[Sequence[detect.SlowItem]]
+) -> str:
     """Describe slow pairs that share nodes: the nodes that have most of them, and how slow they are."""
     worst = [same[0] for same in pairs]
     factors = sorted(each.factor for each in worst)
@@ -139,7 +135,7 @@ def describe_path(sweep: PairSweep, analysis: SweepAnalysis, pairs: Sequence[Seq
     return text + ("" if analysis.exact else f", {format_p_value(max(map(analysis.p, worst)))}")
 
 
-def describe_certainty(analysis: SweepAnalysis, slow: SlowItem, what: str) -> str:
+def describe_certainty(analysis: detect.SweepAnalysis, slow: detect.SlowItem, what: str) -> str:
     """Describe the interval and the corrected p-value; simulated time needs neither."""
     if analysis.exact:
         return " (exact)"
@@ -151,7 +147,7 @@ def format_p_value(p: float) -> str:
     return f"p = {p:.1g}" if p >= LEAST_P else f"p < {LEAST_P:.0e}"
 
 
-def describe_other_measures(same: Sequence[SlowItem]) -> str:
+def describe_other_measures(same: Sequence[detect.SlowItem]) -> str:
     """Describe the further measures in which the same node or pair is slow."""
     more = "; ".join(f"{item.factor:.2g} at {describe_measure(item)}" for item in same[1:])
     return f"; also {more}" if more else ""
@@ -162,7 +158,7 @@ def format_slowdown_factor(factor: float) -> str:
     return f"{factor:.3g} times" if factor >= 10 else f"{factor:.2g} times"
 
 
-def describe_measure(slow: SlowItem | DetectionLimits) -> str:
+def describe_measure(slow: detect.SlowItem | detect.DetectionLimits) -> str:
     """Describe a measure in words."""
     return f"{size(slow.measure.bytes)}, {slow.measure.statistic} of the trials"
 
@@ -177,14 +173,14 @@ def format_pairs(pairs: Sequence[tuple[str, str]]) -> str:
     return first_of(["-".join(pair) for pair in pairs], SHOWN)
 
 
-def describe_coverage(sweep: PairSweep, analysis: SweepAnalysis) -> str:
+def describe_coverage(sweep: PairSweep, analysis: detect.SweepAnalysis) -> str:
     """Describe how many launches, nodes and pairs were measured."""
     what = "nothing else stands out" if analysis.nodes or analysis.pairs else "nothing stands out"
     launches = plural(sweep.launches, "launch", "es")
     return f"{what} among {len(sweep.nodes)} nodes, {sweep.pairs} pairs, {launches}"
 
 
-def describe_detection_limits(analysis: SweepAnalysis) -> list[str]:
+def describe_detection_limits(analysis: detect.SweepAnalysis) -> list[str]:
     """Describe the detection limits by size, with the better statistic for each."""
     lines = []
     further = "further " if analysis.nodes or analysis.pairs else ""
@@ -196,7 +192,7 @@ def describe_detection_limits(analysis: SweepAnalysis) -> list[str]:
             describe_slowdown(f"{further}link", pair),
         )
         text = f"at {size(count)} {node_text} and {link_text}"
-        lines.append(f"{text} would have been detected ({SEEN:.0%})")
+        lines.append(f"{text} would have been detected ({detect.SEEN:.0%})")
     return lines
 
 
@@ -207,7 +203,7 @@ def describe_slowdown(what: str, share: float) -> str:
     return f"a {what} slower by {share:.0%}" if share < 1 else f"a {what} {1 + share:.2g} times as slow"
 
 
-def describe_insignificant(sweep: PairSweep, analysis: SweepAnalysis) -> str:
+def describe_insignificant(sweep: PairSweep, analysis: detect.SweepAnalysis) -> str:
     """Describe the insignificant suspects; empty if there is none."""
     found = group_by_subject(analysis.suspects)
     named = {slow.who for slow in (*analysis.nodes, *analysis.pairs)}
@@ -222,11 +218,11 @@ def describe_insignificant(sweep: PairSweep, analysis: SweepAnalysis) -> str:
     return f"slow, but perhaps by chance: {first_of(texts, SHOWN)}; more --launches would tell"
 
 
-def describe_placement(sweep: PairSweep, analysis: SweepAnalysis) -> str:
+def describe_placement(sweep: PairSweep, analysis: detect.SweepAnalysis) -> str:
     """Describe how a node's place in the network may explain the findings; empty if it cannot."""
     switch = sweep.measures[0].switch
     if switch:
-        nodes = [sweep.nodes[node] for node in find_nodes_without_peers(switch)]
+        nodes = [sweep.nodes[node] for node in detect.find_nodes_without_peers(switch)]
         alone = "alone on its switch, and no other node's pairs are like its own"
         return f"no verdict on node {nodes[0]}: it is {alone}" if nodes else ""
     if not analysis.nodes and not analysis.pairs:
@@ -243,6 +239,6 @@ def describe_contention(sweep: PairSweep) -> str:
     busy = [times for times in sweep.measures if times.bytes == count and times.statistic == "median"]
     if not busy:
         return ""
-    shares = select_finite(sweep.quiet[count] / busy[0].times)
+    shares = detect.select_finite(sweep.quiet[count] / busy[0].times)
     share = float(np.median(shares))
     return f"with all nodes busy a pair has {share:.0%} of the bandwidth at {size(count)} that it has alone"

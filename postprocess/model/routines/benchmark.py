@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from postprocess.base.units import MEGABYTES, SECONDS, Unit, find_better_direction
+from postprocess.base.formats import MEGABYTES, SECONDS, Unit, find_better_direction
 from site_configs.programs.program import PROGRAMS
 
 PRINTED: dict[str, float] = {SECONDS: 1e-8, MEGABYTES: 0.01}  #: smallest step of what both programs print

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from postprocess.analyses.drift.text import drift_note
+from postprocess.analyses.drift_report import drift_note
 from postprocess.base import files
 from postprocess.base.files import write_output, write_summary
 from postprocess.base.formats import parse_utc
@@ -24,8 +24,7 @@ from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status, 
 from postprocess.references.catalog import load_catalog
 from postprocess.references.provenance import find_calibration_date
 from postprocess.report import trial_selection
-from postprocess.report.junit import format_junit
-from postprocess.report.openmetrics import PartitionNodes, format_openmetrics
+from postprocess.report.exports import PartitionNodes, format_junit, format_openmetrics
 from postprocess.report.session_report import build_report
 from postprocess.report.terminal import print_verdict_table
 from postprocess.results import store

@@ -1,22 +1,31 @@
-"""Read the nights before a session for its report: each case's history, and where its level changed."""
+"""Earlier sessions: what they say of a case, and all of them as a folder of static pages."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 import polars as pl
 
-from postprocess.analyses.drift.data import COLUMNS as DRIFT_COLUMNS
-from postprocess.analyses.drift.data import build_series
-from postprocess.analyses.drift.detect import DriftFinding, Trend, detect_trends
+from postprocess.analyses.drift import DriftFinding, Trend, detect_trends
+from postprocess.analyses.drift_findings import COLUMNS as DRIFT_COLUMNS
+from postprocess.analyses.drift_findings import build_series
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import format_signed, parse_utc
+from postprocess.base.os_errors import describe_fault
 from postprocess.base.workdir import WorkDirectory
-from postprocess.report.past import MOST_NIGHTS, Past, Step
-from postprocess.results.nights import COLUMNS, collect_nights
-from postprocess.results.query import NIGHTS, read_headlines
-from postprocess.results.summary import SessionSummary
+from postprocess.model.verdict import count_verdicts
+from postprocess.report import document, overview
+from postprocess.report.first_screen import MOST_NIGHTS, Past, Step, describe_sight
+from postprocess.report.session_report import render_html
+from postprocess.report.trial_selection import read_trials
+from postprocess.results.query import NIGHT_COLUMNS, NIGHTS, collect_nights, read_headlines
+from postprocess.results.store import read_sessions
+from postprocess.results.summary import SessionSummary, load_summary
 
 DAYS = 180  #: before the session
 
@@ -38,7 +47,7 @@ def read_frame(work: WorkDirectory, summary: SessionSummary) -> pl.DataFrame:
     """Read the headlines of a session and of the nights before it."""
     started = summary.started_utc
     since = parse_utc(started) - timedelta(days=DAYS)
-    columns = list(dict.fromkeys([*COLUMNS, *DRIFT_COLUMNS]))
+    columns = list(dict.fromkeys([*NIGHT_COLUMNS, *DRIFT_COLUMNS]))
     frame = read_headlines(work.store, since=f"{since:%Y-%m-%d}", modes=None, columns=columns)
     own = pl.col("session") == summary.session
     earlier = pl.col("mode").is_in(NIGHTS) & (pl.col("started_utc") < started)
@@ -53,3 +62,166 @@ def describe_step(trend: Trend, finding: DriftFinding) -> Step:
     until = "" if finding.end is None else f" to {nights.started[finding.end][:10]}"
     text = f"{finding.kind} of {size} in time from {nights.started[finding.begin][:10]}{until}"
     return Step(nights.sessions[finding.begin], text)
+
+
+INDEX = "index.html"
+KICKER = "Plumbline · all sessions"  #: in each index, and in no other page
+
+
+@dataclass(frozen=True)
+class SiteEntry:
+    """A session in the index. ``page`` is the name of its file beside the index, empty if it has none."""
+
+    session: str
+    page: str
+    machine: str
+    mode: str
+    started: str
+    tone: str
+    headline: str
+    sight: str
+    counts: dict[str, int]
+
+    @property
+    def night(self) -> bool:
+        """Whether it is a night, not what calibrates, confirms or was started by hand."""
+        return self.mode in NIGHTS
+
+    @property
+    def month(self) -> str:
+        """Such as ``2026-11``."""
+        return self.started[:7]
+
+    @property
+    def day(self) -> str:
+        """Such as ``2026-11-21``."""
+        return self.started[:10]
+
+
+@dataclass(frozen=True)
+class SiteMonth:
+    """The sessions of a month, the latest first, and the nights of each machine from the first on."""
+
+    name: str
+    entries: tuple[SiteEntry, ...]
+    machines: tuple[tuple[str, tuple[SiteEntry, ...]], ...]
+
+
+def build_entry(summary: SessionSummary, page: str) -> SiteEntry:
+    """Build the entry of a session."""
+    names = (summary.site, summary.machine.host)
+    return SiteEntry(
+        summary.session,
+        page,
+        " · ".join(filter(None, names)),
+        summary.mode,
+        summary.started_utc,
+        overview.find_tone(summary),
+        overview.format_headline(summary),
+        describe_sight(summary.results),
+        count_verdicts(summary.results),
+    )
+
+
+def render_index(entries: Iterable[SiteEntry], problems: Sequence[str] = ()) -> str:
+    """Render the index.
+
+    :param problems: of sessions that cannot be shown, a line each
+    """
+    known = sorted(entries, key=lambda each: (each.started, each.session))
+    nights = [entry for entry in known if entry.night] or known
+    context = {
+        "months": _group(known),
+        "problems": problems,
+        "sessions": len(known),
+        "machines": len({entry.machine for entry in known}),
+        "last": nights[-1] if nights else None,
+    }
+    return document.render_html_template("site.html.j2", context)
+
+
+def _group(entries: Sequence[SiteEntry]) -> list[SiteMonth]:
+    months: dict[str, list[SiteEntry]] = {}
+    for entry in entries:
+        months.setdefault(entry.month, []).append(entry)
+    return [
+        SiteMonth(
+            name,
+            tuple(reversed(months[name])),
+            tuple(
+                (machine, tuple(e for e in months[name] if e.machine == machine and e.night))
+                for machine in sorted({entry.machine for entry in months[name] if entry.night})
+            ),
+        )
+        for name in sorted(months, reverse=True)
+    ]
+
+
+PAGE = "report.html"
+TOP = '<p class="kicker">'  #: of a page; the link back to the index stands behind it
+BACK = f'{TOP}<a href="{INDEX}">all sessions</a> · '
+
+
+def write_site(work: WorkDirectory, folder: Path) -> tuple[Path, list[str]]:
+    """Write the index and each session's page. Returns the index, and why sessions are not in it.
+
+    A page that the session has is copied, unless the same is there already; what it has none of is rendered.
+
+    :raises UsageError: if nothing can be written, or the folder has an index of somebody else
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}; choose another --site") from None
+    if (there := read_page(folder / INDEX)) and KICKER not in there:
+        raise UsageError(f"{folder / INDEX}: is of something else; choose another --site")
+    entries: list[SiteEntry] = []
+    problems: list[str] = []
+    for directory in sorted(path.parent for path in work.sessions.glob("*/summary.json")):
+        try:
+            entries.append(write_entry(work, directory, load_own_summary(directory), folder))
+        except UsageError as error:
+            problems.append(str(error))
+        except Exception as error:  # of one session, which must not keep the others away
+            problems.append(f"{directory}: {describe_fault(error)}")
+    document.write_pages({folder / INDEX: render_index(entries, problems)})
+    return folder / INDEX, problems
+
+
+def load_own_summary(directory: Path) -> SessionSummary:
+    """Load the summary of the session that a folder is named after: a copy would count twice.
+
+    :raises UsageError: if it cannot be read, or is of another session
+    """
+    summary = load_summary(path := directory / "summary.json")
+    if summary.session != directory.name:
+        fix = "give the folder its name, or move the copy elsewhere"
+        raise UsageError(f"{path}: is of session {summary.session}; {fix}")
+    return summary
+
+
+def write_entry(work: WorkDirectory, directory: Path, summary: SessionSummary, folder: Path) -> SiteEntry:
+    """Write the page of a session with a link back, and return its entry in the index."""
+    name = f"{directory.name}.html"
+    held, page = directory / PAGE, folder / name
+    text = (read_page(held) or render_page(work, directory, summary)).replace(TOP, BACK, 1)
+    if read_page(page) != text:
+        document.write_pages({page: text})
+    return build_entry(summary, name)
+
+
+def read_page(path: Path) -> str:
+    """Read a page as it was written; empty if there is none."""
+    try:
+        return files.read_text(path, errors="replace")
+    except OSError:
+        return ""
+
+
+def render_page(work: WorkDirectory, directory: Path, summary: SessionSummary) -> str:
+    """Render the page of a session that has none, by what is stored of it."""
+    try:
+        trials = read_trials(read_sessions(work.store, [directory.name]), directory.name)
+    except UsageError:
+        trials = {}
+    return render_html(summary, trials, past=read_past(work, summary))

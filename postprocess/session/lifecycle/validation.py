@@ -12,22 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from postprocess.base.documents.memory import recall, remember
 from postprocess.base.formats import plural
+from postprocess.base.records import recall, remember
 from postprocess.judging.confirmation import apply_failures
 from postprocess.judging.retest import build_retest_choice
+from postprocess.model import options
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.options import (
-    AGAIN,
-    APART,
-    BYTES,
-    ITERATION_COUNT,
-    LAUNCHES,
-    STRICT,
-    TOGETHER,
-    VALIDATION,
-)
 from postprocess.model.routines.benchmark import CHECKED, LEAST_ITERATIONS
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
@@ -129,9 +120,9 @@ def verify_data(
     beyond = tuple(describe_unverifiable(measured))
     if not wanted:
         return DataVerification({}, (), beyond)
-    session, started = run_verification(context, selection, wanted, TOGETHER)
+    session, started = run_verification(context, selection, wanted, options.TOGETHER)
     if unclear := sorted({case for each in started if is_unclear(each) for case in each.launch.cases}):
-        _, apart = run_verification(context, selection, unclear, APART)
+        _, apart = run_verification(context, selection, unclear, options.APART)
         started = [each for each in started if not is_unclear(each)] + apart
     with context.progress.keeping("what is verified"):
         remember_verified(path, able, started, session)
@@ -191,9 +182,13 @@ def select_verification(selection: Selection, cases: Sequence[Case], how: str) -
 
     :param how: whether benchmarks share starts
     """
-    dropped = (LAUNCHES, STRICT.variable)
+    dropped = (options.LAUNCHES, options.STRICT.variable)
     choice = {name: value for name, value in selection.choice.items() if name not in dropped}
-    choice |= {AGAIN: build_retest_choice(cases, {}), VALIDATION: how, ITERATION_COUNT.variable: CALLS}
+    choice |= {
+        options.AGAIN: build_retest_choice(cases, {}),
+        options.VALIDATION: how,
+        options.ITERATION_COUNT.variable: CALLS,
+    }
     environments = sorted({case.environment for case in cases})
     return replace(selection, choice=choice, environments=environments, launches=1)
 
@@ -231,8 +226,8 @@ def assess_verification(
 def choose_sizes(command: str, sizes: Sequence[int]) -> str:
     """Put other sizes into a command that has one; a benchmark without sizes has none."""
     words = shlex.split(command)
-    if BYTES.flag in words:
-        words[words.index(BYTES.flag) + 1] = ",".join(map(str, sizes))
+    if options.BYTES.flag in words:
+        words[words.index(options.BYTES.flag) + 1] = ",".join(map(str, sizes))
     return shlex.join(words)
 
 

@@ -28,16 +28,7 @@ from postprocess.model.routines.mpicost import AUTOMATIC_FLUSHED
 from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
-from postprocess.results.launch_costs import (
-    LaunchCost,
-    WholeLaunch,
-    estimate_job_seconds,
-    flushes,
-    launch_place_of,
-    list_jobs,
-    list_whole_launches,
-    measure_cost,
-)
+from postprocess.results import launch_costs
 from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
@@ -52,14 +43,14 @@ from postprocess.session.nightly.calibration_result import (
     list_all_lost,
     list_finished,
 )
-from postprocess.session.nightly.earlier_launches import (
+from postprocess.session.nightly.learning import (
     describe_outdated,
     find_conditions_now,
     read_comparable_launches,
 )
 from postprocess.session.nightly.transports import FILE as TRANSPORTS
 from postprocess.session.nightly.transports import TransportProof, prove_transports
-from postprocess.stats.placement import group_placements
+from postprocess.stats.launches import group_placements
 from site_configs.programs.program import PROGRAMS
 from site_configs.schema.manual_settings import is_replaced_by
 
@@ -217,7 +208,7 @@ def choose_automatic_launches(launch: PlannedLaunch, page: bool = False) -> int:
     """
     if launch.exact or page:
         return 1
-    return AUTOMATIC_FLUSHED if flushes(launch) else PROGRAMS[launch.program].launches
+    return AUTOMATIC_FLUSHED if launch_costs.flushes(launch) else PROGRAMS[launch.program].launches
 
 
 def calibrate_cases(
@@ -363,7 +354,7 @@ def run_calibration_pass(
     return PassResult(new, held, failed, session.name, done.finished, paths, page, notes)
 
 
-Costs = Mapping[tuple[LaunchPlace, int], LaunchCost]  #: by place and number of cases
+Costs = Mapping[tuple[LaunchPlace, int], launch_costs.LaunchCost]  #: by place and number of cases
 
 
 def plan_for_seconds(
@@ -395,13 +386,13 @@ def count_fitting_launches(seconds: float, once: float) -> int:
 def estimate_one_pass(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[float, bool]:
     """Estimate the seconds of one launch of a whole plan; and whether all of it was measured before."""
     total, sure = 0.0, True
-    some = sorted((launch for launch in planned if launch.cases), key=launch_place_of)
-    for (place, _), members in groupby(some, key=launch_place_of):
+    some = sorted((launch for launch in planned if launch.cases), key=launch_costs.launch_place_of)
+    for (place, _), members in groupby(some, key=launch_costs.launch_place_of):
         launches = list(members)
         cost = known.get((place, sum(len(launch.cases) for launch in launches)))
         if cost is None:
             sure = False
-            total += sum(estimate_job_seconds(job, {}) for job in list_jobs(launches))
+            total += sum(launch_costs.estimate_job_seconds(job, {}) for job in launch_costs.list_jobs(launches))
         else:
             total += cost.seconds(launches[0].trials)
     return total, sure
@@ -409,8 +400,8 @@ def estimate_one_pass(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[f
 
 def read_known_costs(work: WorkDirectory) -> Costs:
     """Read the cost of launches from all sessions that are still there."""
-    found: dict[tuple[LaunchPlace, int], list[WholeLaunch]] = {}
+    found: dict[tuple[LaunchPlace, int], list[launch_costs.WholeLaunch]] = {}
     for session in sorted(path.parent for path in work.sessions.glob("*/summary.json")):
-        for launch in list_whole_launches(session):
+        for launch in launch_costs.list_whole_launches(session):
             found.setdefault((launch.place, launch.cases), []).append(launch)
-    return {key: measure_cost(some) for key, some in found.items()}
+    return {key: launch_costs.measure_cost(some) for key, some in found.items()}

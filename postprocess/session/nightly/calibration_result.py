@@ -8,16 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from postprocess.base.formats import plural
+from postprocess.calibration import losses
 from postprocess.calibration.ledger import CalibrationLaunch
-from postprocess.calibration.losses import (
-    Family,
-    Loss,
-    LostLaunch,
-    describe_losses,
-    family_of,
-    list_lost,
-    restrict_to_counted,
-)
 from postprocess.calibration.samples import find_excluded
 from postprocess.calibration.schedule import CalibrationProgress, PassResult, plan_part_of
 from postprocess.calibration.update import describe_absorbed
@@ -51,14 +43,14 @@ def conclude_calibration(
     """
     progress, request = context.progress, context.request
     lost = [*list_all_lost(passes), *list_excluded_passes(passes, ledger)]
-    for line in [*describe_losses(lost, list_finished(passes)), *describe_staying(passes)]:
+    for line in [*losses.describe_losses(lost, list_finished(passes)), *describe_staying(passes)]:
         progress.note(line)
     for path in dict.fromkeys(path for done in passes for path in done.files):
         progress.say(f"references: {path}")
     catalog = load_catalog([root, *context.reference_roots], list_places(planned))
     wrong = str(Verdict.INCORRECT)  # is not made good by right data
     finished = {done.session: done.finished for done in passes}
-    counted = restrict_to_counted(finished, [each for each in lost if each.loss.kind != wrong])
+    counted = losses.restrict_to_counted(finished, [each for each in lost if each.loss.kind != wrong])
     judged = evaluate_launches(counted, catalog, request.site, request.rerun_options, calibrating=True)
     again = shlex.join(request.command)
     results = [replace(refuse_useless(each, tally, catalog), rerun=again) for each in judged]
@@ -81,35 +73,35 @@ def list_finished(passes: Sequence[PassResult]) -> list[FinishedLaunch]:
     return [run for done in passes for run in done.finished]
 
 
-def list_all_lost(passes: Sequence[PassResult]) -> list[LostLaunch]:
+def list_all_lost(passes: Sequence[PassResult]) -> list[losses.LostLaunch]:
     """List the launches of several passes that do not count."""
-    return [each for done in passes for each in list_lost(done.session, done.finished)]
+    return [each for done in passes for each in losses.list_lost(done.session, done.finished)]
 
 
 def list_excluded_passes(
     passes: Sequence[PassResult], ledger: Sequence[CalibrationLaunch]
-) -> Iterator[LostLaunch]:
+) -> Iterator[losses.LostLaunch]:
     """List the launches of passes that do not count any more, since later ones ran under other conditions."""
-    excluded: dict[tuple[str, Family], str] = {}
+    excluded: dict[tuple[str, losses.Family], str] = {}
     for each, differing in find_excluded(ledger):
         place = each.place
         family = f"{place.system}:{place.partition}", place.environment, each.program
         excluded[each.session, family] = ", ".join(map(name_fact, differing))
     for done in passes:
         for run in done.finished:
-            family = family_of(run.launch)
+            family = losses.family_of(run.launch)
             if what := excluded.get((done.session, family)):
-                loss = Loss(f"later ones had another {what}")
+                loss = losses.Loss(f"later ones had another {what}")
                 cases = frozenset(run.launch.cases)
-                yield LostLaunch(done.session, run.launch.name, family, loss, cases, whole=True)
+                yield losses.LostLaunch(done.session, run.launch.name, family, loss, cases, whole=True)
 
 
 def describe_staying(passes: Sequence[PassResult]) -> Iterator[str]:
     """Describe why references stay as they were, by the last pass over each part of the plan."""
-    notes: dict[Family, str] = {}
+    notes: dict[losses.Family, str] = {}
     held: dict[Case, float] = {}
     for done in passes:
-        parts = {family_of(run.launch) for run in done.finished}
+        parts = {losses.family_of(run.launch) for run in done.finished}
         notes = {family: line for family, line in notes.items() if family not in parts} | dict(done.notes)
         held = {case: by for case, by in held.items() if plan_part_of(case) not in parts} | dict(done.held)
     yield from (line for _, line in sorted(notes.items()))

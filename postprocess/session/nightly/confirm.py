@@ -1,7 +1,7 @@
 """Measure again, in a session of its own, what the last session has left in doubt.
 
 A session that lies 20 minutes after the one before is independent of it. Three that are slow call a case
-regressed (:mod:`postprocess.stats.sequence`), so that two further sessions decide most of what a night
+regressed (:mod:`postprocess.stats.detection`), so that two further sessions decide most of what a night
 suspects.
 """
 
@@ -32,7 +32,7 @@ from postprocess.session.lifecycle.context import SessionContext, measure_in_new
 from postprocess.session.lifecycle.finish import finish_session
 from postprocess.session.nightly.estimate import NIGHT_LAUNCHES
 from postprocess.session.nightly.transports import TransportProof, prove_measured
-from postprocess.stats.sequence import APART_MINUTES
+from postprocess.stats.detection import APART_MINUTES
 
 MODE = "confirm"
 

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.journal import Journal
-from postprocess.base.documents.records import parse_record
-from postprocess.base.documents.strict_json import parse_json, read_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
+from postprocess.base.records import Journal, parse_record
 from postprocess.base.sanitize import sanitize_line
+from postprocess.base.strict_json import parse_json, read_json
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
@@ -29,11 +28,10 @@ from postprocess.references.catalog import load_catalog
 from postprocess.results import store
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import finish_launch
-from postprocess.session.lifecycle.context import SessionContext
+from postprocess.session.lifecycle.context import IMPORTED, SessionContext
 from postprocess.session.lifecycle.finish import finish_session
-from postprocess.session.lifecycle.interrupted import IMPORTED
-from postprocess.setup.prepare import PreparedMachine
-from spack_envs.programs import locate_program_file
+from postprocess.setup import PreparedMachine
+from spack_envs.installation import locate_program_file
 
 OLDEST_REFRAME = (4, 10, 3)  #: that the checks run under
 PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"PK\x03\x04")  #: how packed files begin

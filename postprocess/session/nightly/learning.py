@@ -8,9 +8,10 @@ Reviewed references never learn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 from postprocess.base.formats import parse_utc, plural
 from postprocess.base.workdir import WorkDirectory
@@ -19,20 +20,65 @@ from postprocess.calibration.ledger import (
     CalibrationLaunch,
     append_launches,
     collect_launches,
+    read_ledger,
     restrict_launch,
 )
+from postprocess.calibration.losses import family_of
 from postprocess.calibration.machine_load import BUSY_SHARE
+from postprocess.calibration.samples import ConditionsNow, Now, count_outdated
 from postprocess.calibration.update import update_references
-from postprocess.judging.busy import assess_disturbance
+from postprocess.judging.notes import assess_disturbance
 from postprocess.judging.suspicion import SessionHistory, find_leaning
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
+from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import INSIDE, CaseResult
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.session.nightly.earlier_launches import read_comparable_launches
-from postprocess.stats.placement import is_same_place, locate_case
+from postprocess.references.comparability import name_fact
+from postprocess.session.lifecycle.context import SessionContext
+from postprocess.stats.launches import is_same_place, locate_case
+
+
+def read_comparable_launches(work: Path, selection: Selection) -> list[CalibrationLaunch]:
+    """Read the launches of the ledger that had the same options set by hand."""
+    chosen = selection
+    asked = CalibrationHeader("", chosen.set_env, chosen.oversubscribe, shell=chosen.shell)
+    return [
+        launch
+        for launch in read_ledger(work)
+        if launch.by_hand == asked.by_hand(launch.place.environment, launch.exact)
+    ]
+
+
+def find_conditions_now(context: SessionContext) -> Now:
+    """Find how launches run now, by the starts that proved by which transports they talk."""
+    return {
+        place: ConditionsNow(
+            run.launch.program,
+            run.conditions,
+            {
+                pairs: tuple(map(str, paths))
+                for (*where, pairs), paths in context.heard.items()
+                if tuple(where) == place and paths
+            },
+        )
+        for place, run in context.proven.items()
+    }
+
+
+def describe_outdated(context: SessionContext, planned: Iterable[PlannedLaunch], now: Now) -> Iterator[str]:
+    """Describe how many earlier launches of a plan ran otherwise than launches run now, and do not count."""
+    families = {family_of(launch) for launch in planned}
+    launches = read_comparable_launches(context.work.root, context.request.selection)
+    for each in count_outdated(launches, now):
+        family = f"{each.place.system}:{each.place.partition}", each.place.environment, each.program
+        if family in families:
+            count = plural(each.launches, "earlier launch", "es")
+            verb = "does" if each.launches == 1 else "do"
+            differing = ", ".join(map(name_fact, each.differing))
+            yield f"{', '.join(family)}: {count} {verb} not count: another {differing}"
 
 
 @dataclass(frozen=True)

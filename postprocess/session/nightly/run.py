@@ -7,37 +7,39 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from postprocess.analyses.alarms import log
+from postprocess.analyses import alarms
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import start_load_monitor
-from postprocess.judging.busy import excuse_headlines
 from postprocess.judging.common_cause import find_onset_in_store
 from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases, leave_in_doubt
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.judging.missing_cases import (
+from postprocess.judging.notes import (
     RequestedCases,
+    describe_fast_cases,
+    describe_interposed_libraries,
+    describe_waivers,
+    excuse_headlines,
     find_unplanned_cases,
     find_unplanned_environments,
     is_whole,
 )
-from postprocess.judging.notes import describe_fast_cases, describe_interposed_libraries, describe_waivers
 from postprocess.judging.outcome import describe_foreign_lines
 from postprocess.judging.suspicion import SessionHistory, read_history
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch, select_launch_counts
 from postprocess.model.options import PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
+from postprocess.model.routines.mpicost import OWN_PROGRAMS, program_sort_key
 from postprocess.model.session import CONFIRM_SHARE, Request, Selection, Session
 from postprocess.model.verdict import CaseResult
-from postprocess.references import expected_failures
-from postprocess.references.catalog import ReferenceCatalog
-from postprocess.references.expected_failures import ExpectedFailure
-from postprocess.references.trial_count import describe_unusual_trials
+from postprocess.references import decisions
+from postprocess.references.catalog import ReferenceCatalog, describe_unusual_trials
+from postprocess.references.decisions import ExpectedFailure
 from postprocess.runner.reframe import ReframeDriver
-from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.runner.reframe_pass import find_program, make_plan, run_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
     measure_in_new_session,
@@ -47,13 +49,59 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
 from postprocess.session.lifecycle.validation import UNVERIFIED, DataVerification, verify_data
-from postprocess.session.nightly.builds import build_part, split_by_builds
 from postprocess.session.nightly.calibrate import calibrate_unknown
 from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts, estimate_night
-from postprocess.session.nightly.late_nodes import describe_late_nodes
 from postprocess.session.nightly.learning import Lesson, learn_night
-from postprocess.session.nightly.node_facts import describe_node_facts
+from postprocess.session.nightly.nodes import describe_late_nodes, describe_node_facts
 from postprocess.session.nightly.transports import TransportProof, prove_measured
+from postprocess.setup import build_at_once
+from site_configs.programs.program import find_product
+
+FOLDER = "builds"  #: of a session: what Spack said while it built for several MPIs at once
+
+
+def list_unbuilt(context: SessionContext, planned: Sequence[PlannedLaunch], program: str) -> list[str]:
+    """List the environments that Spack has yet to build a program for."""
+    return sorted(
+        {
+            launch.environment
+            for launch in planned
+            if launch.program == program
+            and launch.cases
+            and launch.environment in context.prepared.by_spack
+            and find_program(context.work.root, launch) is None
+        }
+    )
+
+
+def split_by_builds(context: SessionContext, planned: Sequence[PlannedLaunch]) -> list[list[str]]:
+    """Split the programs of a plan: those of the suite come first where Spack must still compile another one.
+
+    That takes minutes, and the first verdicts on the MPIs need not wait for it.
+    """
+    programs = sorted({launch.program for launch in planned}, key=program_sort_key)
+    others = [name for name in programs if name not in OWN_PROGRAMS]
+    unbuilt = any(list_unbuilt(context, planned, name) for name in others)
+    own = [name for name in programs if name in OWN_PROGRAMS]
+    return [own, others] if unbuilt and own else [programs]
+
+
+def build_part(
+    context: SessionContext, session: Session, planned: Sequence[PlannedLaunch], programs: Sequence[str]
+) -> None:
+    """Build some programs where several MPIs lack them. The session's checks find them, or tell what failed."""
+    spack, progress = context.prepared.spack, context.progress
+    if spack is None:
+        return
+    for program in programs:
+        environments = list_unbuilt(context, planned, program)
+        if len(environments) < 2:
+            continue
+        progress.say(f"building {program} for {', '.join(environments)}")
+        with progress.phase("build"):
+            folder = session.directory / FOLDER
+            build_at_once(context.work, spack, environments, find_product(program), folder)
+
 
 CALIBRATED = "in the calibration of this night"
 
@@ -73,7 +121,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             catalog = context.load_references(planned)
             systems = {place.partition(":")[0] for place, _ in list_places(planned)}
             reviewed = [root for root in context.reference_roots if root != work.provisional]
-            expected = expected_failures.load_expected_failures(reviewed, systems)
+            expected = decisions.load_expected_failures(reviewed, systems)
             whole = is_whole(request.selection) and not request.families
             asked = RequestedCases(request.selection, request.families)
             missing = find_unplanned_environments(context.reference_roots, planned, work.provisional, asked)
@@ -302,9 +350,9 @@ def log_alarms(
     if session.mode != "nightly":
         return
     begun = session.name, session.started_utc, session.site
-    logged = log.summarise_night_alarms(*begun, results, causes)
+    logged = alarms.summarise_night_alarms(*begun, results, causes)
     try:
-        log.append_night(context.work.root / log.FILE, logged)
+        alarms.append_night(context.work.root / alarms.FILE, logged)
     except UsageError as error:
         context.progress.note(str(error))
 
@@ -313,10 +361,10 @@ def mark_expected_failures(
     context: SessionContext, results: Sequence[CaseResult], known: dict[str, list[ExpectedFailure]], whole: bool
 ) -> list[CaseResult]:
     """Mark expected failures (see ``expected.tsv``) and report stale or invalid entries of that file."""
-    today = expected_failures.utc_today()
-    for line in expected_failures.check_expected_failures(results, known, today, whole):
+    today = decisions.utc_today()
+    for line in decisions.check_expected_failures(results, known, today, whole):
         context.progress.note(line)
-    return expected_failures.apply_expected_failures(results, known, today)
+    return decisions.apply_expected_failures(results, known, today)
 
 
 def measure_again(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.memory import recall, remember
+from postprocess.base.records import recall, remember
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
@@ -29,10 +29,9 @@ from postprocess.parsers.transports import VERBOSE, WORDS, TransportPath, find_w
 from postprocess.references.provenance import find_transports, read_provenance
 from postprocess.references.reference_file import find_reference_file
 from postprocess.runner.reframe_pass import run_again
-from postprocess.session.lifecycle.context import SessionContext
-from postprocess.session.lifecycle.interrupted import LOOKED_AT
-from postprocess.session.nightly.node_facts import list_fabrics
-from site_configs.schedulers.job_end import Ending
+from postprocess.session.lifecycle.context import LOOKED_AT, SessionContext
+from postprocess.session.nightly.nodes import list_fabrics
+from site_configs.schedulers.base import Ending
 from site_configs.schema.transports import ExpectedTransport
 from site_configs.topology.layouts import Layout
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.references import expected_failures, provenance
+from postprocess.references import decisions, provenance
 from postprocess.references.reference_file import locate_references
 from tests.support.faults import Declared, plants
 from tests.support.mpi import of_family
@@ -60,7 +60,7 @@ def test_the_site_may_accept_it_and_it_is_told(workshop: Workshop, rewired: Path
 
 def row(**changes: str) -> str:
     """A row that expects what is measured here not to be comparable."""
-    cells = dict.fromkeys(expected_failures.COLUMNS, "*") | {
+    cells = dict.fromkeys(decisions.COLUMNS, "*") | {
         "environment": "mpich*",
         "verdicts": "not-comparable",
         "factor": "-",
@@ -68,7 +68,7 @@ def row(**changes: str) -> str:
         "ticket": "",
         "expires": str(date.today() + timedelta(days=7)),
     }
-    return "\t".join((cells | changes)[column] for column in expected_failures.COLUMNS) + "\n"
+    return "\t".join((cells | changes)[column] for column in decisions.COLUMNS) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def row(**changes: str) -> str:
     ],
 )  # fmt: skip
 def test_just_what_is_expected_does_not_fail(workshop, rewired, changes, status, declared):
-    path = rewired / "local" / expected_failures.NAME
-    path.write_text("\t".join(expected_failures.COLUMNS) + f"\n{row(**changes)}")
+    path = rewired / "local" / decisions.NAME
+    path.write_text("\t".join(decisions.COLUMNS) + f"\n{row(**changes)}")
     try:
         ended = measured(workshop, rewired)
     finally:

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.extensions.agreement.bindings.bench import SOURCES, Bench
-from postprocess.extensions.agreement.bindings.compiled import prepare_c
-from postprocess.extensions.agreement.bindings.exchange import Program
-from postprocess.extensions.agreement.bindings.interpreted import prepare_mpi4py
-from postprocess.extensions.agreement.bindings.languages import LANGUAGES, Language
-from postprocess.extensions.agreement.bindings.measure import BindingsResult, measure_mpi
-from postprocess.extensions.agreement.bindings.text import format_bindings
-from postprocess.extensions.papers.common.asides import load_languages
+from postprocess.extensions.agreement.bindings import BindingsResult, format_bindings, measure_mpi
+from postprocess.extensions.agreement.languages import (
+    LANGUAGES,
+    SOURCES,
+    Bench,
+    Language,
+    Program,
+    prepare_c,
+    prepare_mpi4py,
+)
+from postprocess.extensions.papers.asides import load_languages
 from site_configs.common import work_directory
 from tests.support.faults import plants
 from tests.support.mpi import find_mpi

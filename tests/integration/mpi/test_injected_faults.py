@@ -19,7 +19,7 @@ from postprocess.base.processes import find_processes
 from postprocess.model.case import Case
 from postprocess.references.catalog import load_catalog
 from postprocess.references.reference_file import locate_references
-from postprocess.stats.sequence import compute_gross_distance
+from postprocess.stats.detection import compute_gross_distance
 from site_configs.schema.variables import SESSION
 from tests.support.factories.stated_references import restate_references
 from tests.support.faults import Declared, each_of, plants

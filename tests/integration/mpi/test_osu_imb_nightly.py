@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.base.formats import MEGABYTES, SECONDS
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
 from postprocess.references.reference_file import load_references, locate_references

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from postprocess.base.progress import Progress
 from postprocess.extensions.selftest import data
-from postprocess.extensions.selftest.measure.run import conclude_selftest
+from postprocess.extensions.selftest.command import conclude_selftest
 from postprocess.model.interposed import TOLD
 from postprocess.session.lifecycle import injections
 from tests.support.mpi import of_family

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from site_configs.mpi.standard_abi import LIBRARY, find_abi_folder
+from site_configs.mpi.layers import LIBRARY, find_abi_folder
 from tests.support.faults import Declared, plants
 from tests.support.mpi import Installation, of_family
 from tests.support.plumbline_runner import Ended, Workshop

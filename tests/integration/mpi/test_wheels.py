@@ -9,10 +9,9 @@ import pytest
 
 from site_configs.common import work_directory
 from site_configs.mpi.family import Mpi
-from site_configs.mpi.identify import identify_wrapper
-from site_configs.mpi.imb_wheel import list_imb_folders, try_imb
 from site_configs.mpi.inventory import load_inventory
-from site_configs.mpi.probe import Candidate
+from site_configs.mpi.probe import Candidate, identify_wrapper
+from site_configs.mpi.wheels import list_imb_folders, try_imb
 
 MPIS = load_inventory(work_directory()).mpis
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from postprocess.parsers.mpicost import read_launch
-from postprocess.stats.headline import bound_slowest_mean
+from postprocess.stats.launches import bound_slowest_mean
 from tests.support.mpicost import FAMILIES, library, preload, program, read
 
 # Untimed calls first, and nothing but a barrier between trials.

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from postprocess.judging.late_places import find_late_places
-from postprocess.judging.lateness import watch_launch
+from postprocess.judging.lateness import find_late_places, watch_launch
 from postprocess.parsers.mpicost import read_launch
-from postprocess.session.nightly.late_nodes import describe_late_place
+from postprocess.session.nightly.nodes import describe_late_place
 from suite.benchmark.simulator import SIMULATE
 from tests.support.faults import Declared, plants
 from tests.support.mpicost import FAMILIES, library, preload, program

@@ -16,7 +16,7 @@ from postprocess.model.measurement import TrialSummary
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import read_launch
 from postprocess.parsers.mpicost_schema import LEAST_COLDNESS
-from postprocess.stats.headline import summarise_trials
+from postprocess.stats.launches import summarise_trials
 from tests.support.mpi import of_family
 from tests.support.mpicost import (
     EVICTED,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postprocess.stats.headline import summarise_trials
+from postprocess.stats.launches import summarise_trials
 from tests.support.mpicost import program
 
 FLOATS = ("headline", "steady", "median", "minimum", "p90", "p99", "standard_error")

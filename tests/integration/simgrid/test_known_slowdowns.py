@@ -14,7 +14,7 @@ import pytest
 
 from postprocess.model.case import Case
 from postprocess.model.verdict import Verdict
-from postprocess.stats.estimate import estimate_exact_references, estimate_references
+from postprocess.stats.band import estimate_exact_references, estimate_references
 from site_configs.simgrid import PLATFORMS
 from tests.support.faults import Declared, each_of, plants
 from tests.support.paths import SUITE

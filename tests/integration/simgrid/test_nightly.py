@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from postprocess.extensions.papers.common.measurements import arrange_sessions
 from postprocess.extensions.papers.commtest import build_contention_tables
-from postprocess.extensions.papers.taboada.model_fit import fit_measured
+from postprocess.extensions.papers.measurements import arrange_sessions
+from postprocess.extensions.papers.taboada_models import fit_measured
 from postprocess.results.summary import load_summary
 from tests.support.faults import Declared, plants
 from tests.support.plumbline_runner import ROOT, Workshop

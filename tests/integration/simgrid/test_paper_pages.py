@@ -11,7 +11,7 @@ from html import escape
 
 import pytest
 
-from postprocess.extensions.papers.one_paper import PAPERS
+from postprocess.extensions.papers.command import PAPERS
 from postprocess.main import main
 from tests.support.paper_items import OnPage, list_proven, read_commands
 from tests.support.paths import ROOT

@@ -16,7 +16,7 @@ import pytest
 from postprocess.references.reference_file import locate_references
 from postprocess.results.store import read_sessions
 from site_configs.mpi.family import Mpi
-from site_configs.schedulers.slurm import jobs as slurm_jobs
+from site_configs.schedulers import slurm_jobs
 from tests.support.factories.stated_references import restate_references
 from tests.support.faults import Declared, plants
 from tests.support.mpi import fault_library, find_mpi, of_family

@@ -15,7 +15,7 @@ import pytest
 
 from spack_envs.mirror import manifest
 from spack_envs.mirror.manifest import Manifest, MirrorError
-from spack_envs.mirror.wheels import parse_lock_file
+from spack_envs.mirror.parts import parse_lock_file
 from spack_envs.provide import SpackSettings
 from tests.support.paths import ROOT
 

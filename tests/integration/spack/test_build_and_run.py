@@ -20,14 +20,18 @@ from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
 from site_configs.programs.program import PRODUCTS
-from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.install import Builder
 from spack_envs.installation import Installation
-from spack_envs.layout import SpackCommands, read_locked_hash, spack_environment_variables
+from spack_envs.layout import (
+    SourceError,
+    SpackCommands,
+    SpackEnvironmentError,
+    read_locked_hash,
+    spack_environment_variables,
+)
 from spack_envs.machine import SpackEnvironment, write_environment
 from spack_envs.mirror.use import find_default_mirror as default_mirror
-from spack_envs.mirrored import MirroredSources
-from spack_envs.provide import NoSpack, Spack, provide_spack
+from spack_envs.provide import MirroredSources, NoSpack, Spack, provide_spack
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT as SOURCE
 

@@ -14,8 +14,8 @@ import yaml
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
+from spack_envs.installation import read_program
 from spack_envs.machine import write_environment
-from spack_envs.programs import read_program
 from spack_envs.provide import NoSpack, provide_spack
 from tests.support.paths import ROOT
 

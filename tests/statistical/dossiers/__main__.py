@@ -18,8 +18,7 @@ from postprocess.cli.option_types import parse_comma_list, parse_count
 from postprocess.cli.options import SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.selftest.command import parse_non_negative, plants
-from postprocess.extensions.selftest.measure.run import QUICK
+from postprocess.extensions.selftest.command import QUICK, parse_non_negative, plants
 from postprocess.model.routines.mpicost import CACHE, CACHES
 from site_configs.schema.variables import work_directory
 from tests.statistical.dossiers.measure import DossierDemand, conclude_dossiers, measure_dossiers

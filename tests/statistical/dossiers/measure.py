@@ -12,7 +12,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.extensions.selftest.measure.run import preview_smallest_layout, publish_page
+from postprocess.extensions.selftest.command import preview_smallest_layout, publish_page
 from postprocess.features.compare import data, page
 from postprocess.features.compare.data import ComparedSide, StoredComparison
 from postprocess.features.compare.judge import Decision, JudgedComparison, judge_comparison

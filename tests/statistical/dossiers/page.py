@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from postprocess.base.formats import DASH, format_percent, format_signed, plural
-from postprocess.base.text_table import TextTable
+from postprocess.base.formats import DASH, TextTable, format_percent, format_signed, plural
 from postprocess.extensions.selftest.page import SelftestPage
 from postprocess.session.lifecycle.injections import INJECTION_KINDS
-from postprocess.stats.comparison.paired_verdicts import ERROR, PairedVerdict
+from postprocess.stats.paired_verdicts import ERROR, PairedVerdict
 from tests.statistical.dossiers.schedule import DossiersHeader, FinishedDossier
 from tests.statistical.dossiers.score import DossierScores, PlantedScore, UnchangedScore
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from postprocess.base.documents.records import Count, find_other_field, read_record
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
+from postprocess.base.records import Count, find_other_field, read_record
 from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import (
     EVERYTHING,

@@ -1,6 +1,6 @@
 """The score of a self-test of ``compare``: what dossiers caught, missed and wrongly called.
 
-Beside it stands what is promised (``postprocess.stats.comparison.paired_verdicts``). Of the cases called
+Beside it stands what is promised (``postprocess.stats.paired_verdicts``). Of the cases called
 slower 5% at most are false on average, so 5% of the dossiers without a plant call anything. Of the cases
 that are slower by more than the margin 5% at most are proven not worse. How many are caught follows from how
 pairs scatter: it is the power of the paired t test at the last look, at the level that Benjamini and Hochberg
@@ -20,13 +20,7 @@ import scipy
 from postprocess.base.formats import format_signed, plural
 from postprocess.extensions.selftest.score import CHANCE, Outcome, PlantScore
 from postprocess.session.lifecycle.injections import INJECTION_KINDS
-from postprocess.stats.comparison.paired_verdicts import (
-    BLOCK_CORRELATION,
-    EFFICIENCY,
-    ERROR,
-    NOT_WORSE,
-    PairedVerdict,
-)
+from postprocess.stats.paired_verdicts import BLOCK_CORRELATION, EFFICIENCY, ERROR, NOT_WORSE, PairedVerdict
 from tests.statistical.dossiers.schedule import DossierCase, FinishedDossier
 
 FINE = {str(each) for each in NOT_WORSE}

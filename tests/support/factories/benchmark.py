@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.units import MEGABYTES
+from postprocess.base.formats import MEGABYTES
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch, write_launch
 from postprocess.model.routines.benchmark import Benchmark
-from spack_envs.programs import BuiltBinary, write_program
+from spack_envs.installation import BuiltBinary, write_program
 from tests.support.factories import record
 from tests.support.factories.launch import case, planned
 from tests.support.factories.output import BANNERS, imb_head

@@ -16,7 +16,7 @@ from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.stats.band import compute_band
-from postprocess.stats.shrinkage import add_priors
+from postprocess.stats.priors import add_priors
 from tests.support.factories.launch import case, origin_of
 
 MPIS = ("mpich", "openmpi", "intel")

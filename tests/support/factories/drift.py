@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from postprocess.analyses.drift.detect import NightSeries
-from postprocess.base.units import SECONDS, find_better_direction
+from postprocess.analyses.drift import NightSeries
+from postprocess.base.formats import SECONDS, find_better_direction
 from postprocess.model.case import Case
 from postprocess.model.verdict import Verdict
 from postprocess.results.store import StoreRow, write_session

@@ -13,7 +13,7 @@ import numpy as np
 from postprocess.features.links.detect import PairTimes
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.launch import FinishedLaunch
-from postprocess.stats.headline import summarise_trials
+from postprocess.stats.launches import summarise_trials
 from tests.support.factories import launch as launch_samples
 from tests.support.factories import record
 

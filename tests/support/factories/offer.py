@@ -25,7 +25,7 @@ from postprocess.extensions.procurement.check.offer import (
 from postprocess.extensions.procurement.rules.layouts import MachineFacts
 from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.model.plan import PlannedLaunch, write_launch
-from spack_envs.programs import BuiltBinary, locate_program_file, write_program
+from spack_envs.installation import BuiltBinary, locate_program_file, write_program
 from tests.support.factories import benchmark, record
 from tests.support.factories.launch import case, leave, planned
 from tests.support.paths import ROOT

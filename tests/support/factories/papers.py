@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from postprocess.extensions.papers.common.measurements import PaperMeasurements, arrange_sessions
+from postprocess.extensions.papers.measurements import PaperMeasurements, arrange_sessions
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories.report import LINEAR, Night

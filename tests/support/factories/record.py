@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from postprocess.stats.headline import summarise_trials
+from postprocess.stats.launches import summarise_trials
 
 TRIALS = 51
 RESOLUTION = 1e-9

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from postprocess.judging.rules import judge_case
+from postprocess.judging.evaluate import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status, count_verdicts
 from postprocess.results.store import StoreRow, read_sessions, write_session
 from postprocess.stats.band import compute_band
-from postprocess.stats.headline import summarise_trials
+from postprocess.stats.launches import summarise_trials
 
 SESSION = "20261121T090000Z-4711"
 TRIALS = 51

@@ -11,8 +11,8 @@ from site_configs.generate.write import render_site_file
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers.module_systems import ModuleSystem
-from site_configs.schedulers.pbs.scheduler import PBS as PBS_SCHEDULER
-from site_configs.schedulers.slurm.scheduler import SLURM
+from site_configs.schedulers.pbs import PBS as PBS_SCHEDULER
+from site_configs.schedulers.slurm import SLURM
 from site_configs.topology.machine import Machine
 from tests.support.factories.scheduler import answering
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.judging.rules import judge_case
+from postprocess.base.formats import MEGABYTES, SECONDS
+from postprocess.judging.evaluate import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference

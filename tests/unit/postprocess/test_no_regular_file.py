@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.analyses.alarms import log
+from postprocess.analyses import alarms
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.cli.output_files import is_own_output
@@ -19,13 +19,13 @@ from postprocess.model.verdict import RecordError
 from postprocess.parsers.mpicost import iter_lines
 from postprocess.parsers.reframe_report import read_report
 from postprocess.references import reference_file
-from postprocess.references.session_priors import load_session_priors
-from postprocess.results import index, launch_costs, store
+from postprocess.references.reference_file import load_session_priors
+from postprocess.results import launch_costs, query, store
 from postprocess.results.summary import load_summary
 from postprocess.session.nightly.imported import read_imported_tests
 from site_configs.mpi.inventory import read_stored_inventory
 from site_configs.programs.installed import ExecutableFacts, read_facts
-from site_configs.schedulers.job_end import ENDED, read_ended
+from site_configs.schedulers.base import ENDED, read_ended
 from spack_envs import installation
 from spack_envs.mirror.manifest import describe_file
 from tests.support.faults import Declared, plants
@@ -38,7 +38,7 @@ OWN_WAY = {
     "postprocess/base/files.py",
     "postprocess/base/processes.py",
     "site_configs/topology/machine.py",
-    "postprocess/stats/session_prior.py",
+    "postprocess/stats/priors.py",
 }
 WRITING = ("a", "w", "x")  #: one of these is in the mode of a file that is opened to be written
 
@@ -62,7 +62,7 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         (load_summary, UsageError),
         (load_session_priors, UsageError),
         (lambda path: describe_file(path.parent, path.name), OSError),
-        (log.read_alarm_log, UsageError),
+        (alarms.read_alarm_log, UsageError),
     ],
 )
 def test_it_is_refused_by_name(odd: Path, read: Callable[[Path], object], error: type[Exception]):
@@ -81,7 +81,7 @@ def test_it_is_no_report_to_import(odd: Path, declared: Declared) -> None:
 def test_it_is_no_result_and_no_exit_code(odd: Path) -> None:
     assert outcome.read_contents(odd) is None
     assert outcome.read_exit_code(odd) is None
-    assert index.read_intact_index(odd) is None
+    assert query.read_intact_index(odd) is None
     assert read_report(odd) == []
     assert launch_costs.read_elapsed_seconds(odd) is None
     assert read_stored_inventory(odd) is None

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.cli.reference import commands
 from postprocess.main import build_parser
-from postprocess.write_docs import DOCS, ENVIRONMENT, documents
+from postprocess.write_docs import DOCS, ENVIRONMENT, commands, documents
 from tests.support.paths import ROOT
 
 DOCUMENTS = documents()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.base.formats import MEGABYTES, SECONDS
 from postprocess.model.routines.benchmark import WHOLE_START, Benchmark
 from postprocess.model.routines.requested import REQUESTED
 from postprocess.parsers.imb import parse_imb

@@ -14,7 +14,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.commands.site import check
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
-from site_configs.validation.catalog import list_site_names
+from site_configs.validation.site_files import list_site_names
 from tests.support.paths import ROOT
 from tests.support.simgrid import NO_SIMGRID
 

@@ -28,7 +28,7 @@ from site_configs.simgrid import (
     version,
 )
 from site_configs.topology.layouts import Layout
-from site_configs.topology.limits import is_within_limits
+from site_configs.topology.machine import is_within_limits
 from tests.support.plumbline_runner import ROOT, Workshop
 from tests.support.request import ask
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from spack_envs import facades
-from spack_envs.facades import format_component_version, prefix_for_spack
+from spack_envs import machine
+from spack_envs.machine import format_component_version, prefix_for_spack
 
 
 def script(path: Path, text: str, show: str = "") -> Path:
@@ -52,7 +52,7 @@ def debian(tmp_path, monkeypatch):
             script(usr / "bin" / f"{tool}.{family}", f"{tool} of {family}", show)
     for tool in ("mpicc", "mpicxx", "mpiexec"):
         (usr / "bin" / tool).symlink_to(f"{tool}.openmpi")
-    monkeypatch.setattr(facades, "SHARED_PREFIXES", (usr,))
+    monkeypatch.setattr(machine, "SHARED_PREFIXES", (usr,))
     return usr
 
 
@@ -84,7 +84,7 @@ def test_facade_passes_arguments_unchanged(debian, tmp_path):
 
 
 def test_real_prefixes_are_shared_prefixes():
-    assert {Path("/usr"), Path("/usr/local")} <= set(facades.SHARED_PREFIXES)
+    assert {Path("/usr"), Path("/usr/local")} <= set(machine.SHARED_PREFIXES)
 
 
 @pytest.mark.parametrize("family", ["mpich", "openmpi"])

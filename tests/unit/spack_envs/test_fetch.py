@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spack_envs import fetch as module
-from spack_envs.fetch import FetchError, RefusedFetches, extract_git_error, fetch_release
+from spack_envs import provide as module
+from spack_envs.provide import FetchError, RefusedFetches, extract_git_error, fetch_release
 from tests.support.threads import at_once
 
 

@@ -14,10 +14,10 @@ import yaml
 
 from site_configs.programs.program import PRODUCTS
 from spack_envs import install as module
-from spack_envs.errors import SpackEnvironmentError
-from spack_envs.fetch import FetchError
 from spack_envs.install import Builder
 from spack_envs.installation import DIGEST, FAILURE, RECORD, Installation, is_without_source
+from spack_envs.layout import SpackEnvironmentError
+from spack_envs.provide import FetchError
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT as SOURCE

@@ -11,7 +11,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.model.verdict import RecordError, Verdict
-from spack_envs.errors import SourceError, SpackEnvironmentError
+from spack_envs.layout import SourceError, SpackEnvironmentError
 from tests.support.fault_page import PAGE, collect_faults, read_module, write_page
 from tests.support.faults import DECLARED, Declared, Fault, pytest_pyfunc_call
 

@@ -20,11 +20,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.records import Text, parse_record
-from postprocess.base.documents.strict_json import read_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.processes import run_captured
+from postprocess.base.records import Text, parse_record
+from postprocess.base.strict_json import read_json
 from postprocess.extensions.procurement.check.offer import PATCHES, LaunchEvidence, Patch
 from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.rules.rules import Category, Change, Rules
@@ -32,7 +32,7 @@ from postprocess.model.conditions import flags_of
 from postprocess.model.launch import Records
 from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS
 from site_configs.programs.program import PROGRAMS, find_product
-from spack_envs.programs import UNKNOWN, BuiltBinary, locate_program_file, read_program
+from spack_envs.installation import UNKNOWN, BuiltBinary, locate_program_file, read_program
 
 DIGITS = 16  #: of the hash of a source
 SUITE = "suite"

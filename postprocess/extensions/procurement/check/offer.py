@@ -15,13 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from postprocess.base import files
-from postprocess.base.documents.journal import Journal
-from postprocess.base.documents.records import Amount, Count, FileName, Text, parse_record, read_record
-from postprocess.base.documents.strict_json import parse_json
-from postprocess.base.documents.toml_files import parse_toml
+from postprocess.base import files, records
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc, plural, utc_now
+from postprocess.base.strict_json import parse_json
 from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.rules.layouts import AskedCase, MachineFacts, OfferPlan, plan_offer
 from postprocess.extensions.procurement.rules.rules import TOLD, RuleCase, Rules, read_rules
@@ -30,9 +27,9 @@ from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.plan import PlannedLaunch, read_plan
-from postprocess.stats.placement import find_farthest
+from postprocess.stats.launches import find_farthest
 from site_configs.mpi.family import identify_library
-from spack_envs.programs import BuiltBinary
+from spack_envs.installation import BuiltBinary
 
 RULES, TELL, PASSES, SESSIONS = "rules.toml", "offer.toml", "passes.jsonl", "sessions"
 COMMITMENTS, PATCHES, SEALED = "commitments.json", "patches", "sealed.json"
@@ -45,29 +42,29 @@ KEPT = ("plan", "raw", "programs", "spack")
 class OfferHeader:
     """The first line of ``passes.jsonl``."""
 
-    schema: Count
-    rules: Text  #: SHA-256 of the rules
-    site: Text
-    partition: Text
-    started_utc: Text
-    plumbline: Text  #: version
+    schema: records.Count
+    rules: records.Text  #: SHA-256 of the rules
+    site: records.Text
+    partition: records.Text
+    started_utc: records.Text
+    plumbline: records.Text  #: version
 
 
 @dataclass(frozen=True)
 class OfferPass:
     """One pass over the rules: each of its cases was launched once."""
 
-    number: Count
+    number: records.Count
     previous: str  #: SHA-256 of the line before
-    session: FileName
-    category: Text
+    session: records.FileName
+    category: records.Text
     machine: MachineFacts
-    began_utc: Text
-    ended_utc: Text
+    began_utc: records.Text
+    ended_utc: records.Text
     command: tuple[str, ...]
     set_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: by environment
     firmware: str = ""
-    others: Amount | None = None  #: share of the machine that other processes used meanwhile
+    others: records.Amount | None = None  #: share of the machine that other processes used meanwhile
     notes: tuple[str, ...] = ()  #: on clock and data
 
 
@@ -75,9 +72,9 @@ class OfferPass:
 class Patch:
     """A change of a program's source that the bidder names."""
 
-    program: Text
-    file: FileName  #: in ``patches``
-    text: Text  #: what it does
+    program: records.Text
+    file: records.FileName  #: in ``patches``
+    text: records.Text  #: what it does
 
 
 @dataclass(frozen=True)
@@ -89,8 +86,8 @@ class ToldFacts:
     system: str = ""
     interconnect: str = ""
     firmware: str = ""
-    link_gbit_per_s: Amount = 0.0  #: of all links of a node together, in one direction
-    memory_gbyte_per_s: Amount = 0.0  #: of a node
+    link_gbit_per_s: records.Amount = 0.0  #: of all links of a node together, in one direction
+    memory_gbyte_per_s: records.Amount = 0.0  #: of a node
     patch: tuple[Patch, ...] = ()
 
 
@@ -109,10 +106,10 @@ def locate_session(folder: Path, session: str) -> Path:
     return folder / SESSIONS / session
 
 
-def open_journal(folder: Path) -> Journal:
+def open_journal(folder: Path) -> records.Journal:
     """Return the journal of an offer."""
     missing = "./plumbline offer run measures one"
-    return Journal(folder / PASSES, "choose another folder", missing, "measure again")
+    return records.Journal(folder / PASSES, "choose another folder", missing, "measure again")
 
 
 def append_line(folder: Path, entry: OfferHeader | OfferPass) -> None:
@@ -141,8 +138,8 @@ def read_offer(folder: Path) -> StoredOffer:
     with open_journal(folder).reading():
         lines = files.read_regular(folder / PASSES).splitlines()
         first, *others = (parse_json(line.decode()) for line in lines)
-        header = parse_record(first, OfferHeader, exact=True)
-        passes = tuple(parse_record(other, OfferPass, exact=True) for other in others)
+        header = records.parse_record(first, OfferHeader, exact=True)
+        passes = tuple(records.parse_record(other, OfferPass, exact=True) for other in others)
         for text in (text for each in passes for text in (each.began_utc, each.ended_utc)):
             parse_utc(text)
     codes = [hash_line(line) for line in lines]
@@ -161,7 +158,7 @@ def read_told(folder: Path) -> ToldFacts:
     """
     path = folder / TELL
     try:
-        return parse_record(parse_toml(files.read_text(path)), ToldFacts, exact=True)
+        return records.parse_record(records.parse_toml(files.read_text(path)), ToldFacts, exact=True)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; ./plumbline offer run writes one") from None
     except ValueError as error:
@@ -172,8 +169,8 @@ def read_told(folder: Path) -> ToldFacts:
 class SealedMoment:
     """``sealed.json``: when an offer was sealed."""
 
-    schema: Count
-    sealed_utc: Text
+    schema: records.Count
+    sealed_utc: records.Text
 
 
 def write_sealed(folder: Path) -> None:
@@ -191,7 +188,7 @@ def read_sealed(folder: Path) -> str:
     if not path.exists():
         return ""
     try:
-        found = read_record(path, SealedMoment).sealed_utc
+        found = records.read_record(path, SealedMoment).sealed_utc
         parse_utc(found)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}; ./plumbline offer seal writes it") from None

@@ -8,19 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from postprocess.base.formats import DATE_FORMAT, format_comparison, format_percent, parse_utc, plural, size
-from postprocess.base.units import SECONDS, compute_slowdown
+from postprocess.base import formats
 from postprocess.calibration.machine_load import BUSY_SHARE
-from postprocess.extensions.procurement.check.builds import (
-    OfferSources,
-    OfficialSource,
-    allows,
-    check_builds,
-    check_flags,
-    check_patches,
-    check_source,
-    find_build,
-)
+from postprocess.extensions.procurement.check import builds
 from postprocess.extensions.procurement.check.offer import (
     RULES,
     SESSIONS,
@@ -35,16 +25,7 @@ from postprocess.extensions.procurement.check.offer import (
 from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.rules.layouts import count_needed_launches, plan_offer
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules
-from postprocess.judging.outcome import (
-    CLOCKS_DIFFER,
-    check_mpi_world,
-    describe_foreign_records,
-    is_asked_library,
-    read_contents,
-    read_exit_code,
-    read_moment,
-    read_span,
-)
+from postprocess.judging import outcome
 from postprocess.model.case import Case
 from postprocess.model.conditions import cpus_of
 from postprocess.model.interposed import describe_differing_ranks, describe_unplanned_injection, list_interposed
@@ -57,21 +38,21 @@ from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks
 from site_configs.mpi.family import SIMULATED_LIBRARY
 
 
-def check_offer(offer: OpenedOffer, official: OfficialSource, issued: str = "") -> list[Violation]:
+def check_offer(offer: OpenedOffer, official: builds.OfficialSource, issued: str = "") -> list[Violation]:
     """Check an offer.
 
     :param issued: SHA-256 of the buyer's own rules; empty if only those of the folder are known
     :raises UsageError: if patches are named, and there is no git to check them by
     """
-    sources = OfferSources(official, offer.stored.folder, offer.told.patch)
+    sources = builds.OfferSources(official, offer.stored.folder, offer.told.patch)
     found = [
         *offer.damage,
         *check_rules(offer, issued),
         *check_told(offer),
-        *check_patches(sources),
+        *builds.check_patches(sources),
         *check_passes(offer),
-        *check_builds(offer.evidence),
-        *check_flags(offer.evidence, offer.rules),
+        *builds.check_builds(offer.evidence),
+        *builds.check_flags(offer.evidence, offer.rules),
     ]
     for each in offer.evidence:
         found += check_launch(each, offer.rules, offer.told, sources)
@@ -126,12 +107,12 @@ def check_pass(each: OfferPass, rules: Rules) -> Iterator[Violation]:
     place = f"pass {each.number}"
     if each.category not in rules.category:
         yield Violation(Code.CATEGORY_UNKNOWN, place, f"{each.category} is in no rule")
-    elif each.set_env and not allows(rules, each.category, "environment"):
+    elif each.set_env and not builds.allows(rules, each.category, "environment"):
         names = sorted({name for own in each.set_env.values() for name in own})
         what = f"{', '.join(names)} set, and {each.category} allows no variables"
         yield Violation(Code.CHANGE_NOT_ALLOWED, place, what)
     if each.others is not None and each.others > BUSY_SHARE:
-        what = f"other processes used {format_percent(each.others)} of the machine"
+        what = f"other processes used {formats.format_percent(each.others)} of the machine"
         yield Violation(Code.MACHINE_BUSY, place, what)
 
 
@@ -154,9 +135,9 @@ def check_twice(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
 def check_times(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
     """Check that each launch was made in the time of its pass."""
     for each in evidence:
-        span = read_span(each.launch, each.session)
-        began, ended = (read_moment(text) for text in (each.done.began_utc, each.done.ended_utc))
-        if span and not began - CLOCKS_DIFFER <= span[0] <= span[1] <= ended + CLOCKS_DIFFER:
+        span = outcome.read_span(each.launch, each.session)
+        began, ended = (outcome.read_moment(text) for text in (each.done.began_utc, each.done.ended_utc))
+        if span and not began - outcome.CLOCKS_DIFFER <= span[0] <= span[1] <= ended + outcome.CLOCKS_DIFFER:
             what = f"was not launched from {each.done.began_utc} to {each.done.ended_utc}"
             yield Violation(Code.RECORDS_FOREIGN, each.place, f"{what}, as its pass tells")
 
@@ -196,11 +177,11 @@ def check_rows(offer: OpenedOffer) -> Iterator[Violation]:
             if (asked.case.name, count) in measured or asked.case.demand == "information":
                 continue
             why = asked.problem or "no launch has a value of it"
-            yield Violation(Code.ROW_MISSING, f"{asked.case.name} {size(count)}", why)
+            yield Violation(Code.ROW_MISSING, f"{asked.case.name} {formats.size(count)}", why)
     for row in offer.rows:
         needed = count_needed_launches(rules, row.rule, machine)
         if len(row.values) < needed:
-            what = f"{plural(len(row.values), 'launch', 'es')}, and {needed} are asked for"
+            what = f"{formats.plural(len(row.values), 'launch', 'es')}, and {needed} are asked for"
             yield Violation(Code.FEW_LAUNCHES, row.key.key, what)
     for family in rules.one_row_with:
         if not any(row.family == family for row in offer.rows):
@@ -215,7 +196,7 @@ LIMITS = {"light": Code.FASTER_THAN_LIGHT, "wire": Code.FASTER_THAN_WIRE, "memor
 
 
 def check_launch(
-    each: LaunchEvidence, rules: Rules, told: ToldFacts, sources: OfferSources
+    each: LaunchEvidence, rules: Rules, told: ToldFacts, sources: builds.OfferSources
 ) -> Iterator[Violation]:
     """Check one launch."""
     records = read_records(each)
@@ -230,7 +211,7 @@ def check_launch(
     yield from check_method(each, records, rules)
     yield from check_binding(each, records)
     yield from check_facts(each, records)
-    yield from check_source(each, records, rules, sources)
+    yield from builds.check_source(each, records, rules, sources)
     yield from check_iterations(each, rules)
     yield from check_speed(each, records, told)
 
@@ -239,14 +220,14 @@ def read_records(each: LaunchEvidence) -> LaunchRecords | BenchmarkRecords | Vio
     """Read the records of a launch, or say why there are none."""
     launch, session = each.launch, each.session
     path = launch.witness(session) if launch.benchmarks else launch.records(session)
-    data = read_contents(path)
-    if launch.benchmarks and find_build(each) is None:
+    data = outcome.read_contents(path)
+    if launch.benchmarks and builds.find_build(each) is None:
         return Violation(Code.BUILD_UNKNOWN, each.place, f"nothing tells how {launch.program} was built")
     try:
         return read_benchmarks(launch, session, data) if launch.benchmarks else read_launch(path, data)
     except RecordError as error:
         code = FAILED.get(error.verdict, Code.LAUNCH_INCOMPLETE)
-        ended = read_exit_code(launch.ending(session))
+        ended = outcome.read_exit_code(launch.ending(session))
         if error.verdict == Verdict.INCOMPLETE and not has_end(data):
             code = Code.NOT_FINALISED if ended == 0 else Code.LAUNCH_CRASHED
         if code is Code.LAUNCH_CRASHED and each.outcome.verdict == Verdict.TIMEOUT:
@@ -265,7 +246,7 @@ def check_records(each: LaunchEvidence, records: LaunchRecords | BenchmarkRecord
     run, launch, place = records.run, each.launch, each.place
     for wrong in records.wrong.values():
         yield Violation(Code.DATA_WRONG, place, wrong)
-    if foreign := describe_foreign_records(launch, each.session, run, records.end):
+    if foreign := outcome.describe_foreign_records(launch, each.session, run, records.end):
         yield Violation(Code.RECORDS_FOREIGN, place, foreign)
     if delayed := describe_unplanned_injection(run, planted=False):
         yield Violation(Code.DELAYED, place, delayed)
@@ -273,8 +254,8 @@ def check_records(each: LaunchEvidence, records: LaunchRecords | BenchmarkRecord
         yield Violation(Code.RANKS_DIFFER, place, differing)
     if objects := list_interposed(run):
         yield Violation(Code.INTERPOSED, place, f"{', '.join(objects)} in front of the MPI")
-    if other := check_mpi_world(launch, records):
-        same = is_asked_library(records.mpi_library, launch.library)
+    if other := outcome.check_mpi_world(launch, records):
+        same = outcome.is_asked_library(records.mpi_library, launch.library)
         yield Violation(Code.LAYOUT_OTHER if same else Code.MPI_OTHER, place, other.reason)
 
 
@@ -340,9 +321,9 @@ def check_speed(each: LaunchEvidence, records: Records, told: ToldFacts) -> Iter
             continue
         for limit in list_speed_limits(case, measured.unit, told):
             if limit.is_broken(measured.value, measured.unit):
-                how = format_comparison(measured.value, limit.value, measured.unit)
-                what = f"{case.label} {size(case.bytes)}: {how} {limit.what} allows"
-                excess = compute_slowdown(limit.value, measured.value, measured.unit)
+                how = formats.format_comparison(measured.value, limit.value, measured.unit)
+                what = f"{case.label} {formats.size(case.bytes)}: {how} {limit.what} allows"
+                excess = formats.compute_slowdown(limit.value, measured.value, measured.unit)
                 yield Violation(LIMITS[limit.what], each.place, what, excess)
 
 
@@ -363,7 +344,7 @@ class SpeedLimit:
 
     def is_broken(self, value: float, unit: str) -> bool:
         """Return whether a value in this unit (seconds or a rate) is faster."""
-        return value < self.value if unit == SECONDS else value > self.value
+        return value < self.value if unit == formats.SECONDS else value > self.value
 
 
 def list_speed_limits(case: Case, unit: str, told: ToldFacts) -> list[SpeedLimit]:
@@ -372,7 +353,7 @@ def list_speed_limits(case: Case, unit: str, told: ToldFacts) -> list[SpeedLimit
     cold = case.cache in (EVICT, FLUSH)
     wire, memory = told.link_gbit_per_s * 1e9 / 8, told.memory_gbyte_per_s * 1e9
     rate, what = (wire, "wire") if several else (memory if cold else 0.0, "memory")
-    if unit != SECONDS:
+    if unit != formats.SECONDS:
         both = 2 if case.routine in BOTH_WAYS else 1
         return [SpeedLimit(both * rate / 1e6, what)] if rate else []
     found = [SpeedLimit(BETWEEN_NODES if several else INSIDE_NODE, "light")]
@@ -411,7 +392,7 @@ def find_shared_launches(handed: Sequence[HandedIn]) -> list[SharedLaunches]:
         known = {mark for launch in one.launches for mark in launch}
         count = sum(any(mark in known for mark in launch) for launch in two.launches)
         if count:
-            of = plural(len(two.launches), "launch", "es")
+            of = formats.plural(len(two.launches), "launch", "es")
             text = f"{two.name}: {count} of {of} are those of {one.name}"
             grave = not one.key or one.key != two.key
             found.append(SharedLaunches((one.name, two.name), text, grave))
@@ -435,9 +416,9 @@ def check_delivery(offered: OpenedOffer, parts: Sequence[OpenedOffer]) -> Iterat
                 yield Violation(Code.LAUNCH_OFFERED, place, what)
             elif twice := next((before[mark] for mark in marks if mark in before), ""):
                 yield Violation(Code.LAUNCH_TWICE, place, f"is {twice}, too")
-            span = read_span(each.launch, each.session)
-            if span and span[0] < sealed - CLOCKS_DIFFER:
-                began, when = (time.strftime(DATE_FORMAT, time.gmtime(t)) for t in (span[0], sealed))
+            span = outcome.read_span(each.launch, each.session)
+            if span and span[0] < sealed - outcome.CLOCKS_DIFFER:
+                began, when = (time.strftime(formats.DATE_FORMAT, time.gmtime(t)) for t in (span[0], sealed))
                 what = f"began {began}, and the offer was sealed {when}"
                 yield Violation(Code.LAUNCH_BEFORE, place, what)
             before |= {mark: place for mark in marks}
@@ -447,4 +428,4 @@ def find_sealed(offered: OpenedOffer) -> int:
     """Find when an offer was sealed, in seconds since 1970: not before its last pass had ended."""
     told = read_sealed(offered.stored.folder)
     moments = [each.ended_utc for each in offered.stored.passes] + ([told] if told else [])
-    return max((int(parse_utc(moment).timestamp()) for moment in moments), default=0)
+    return max((int(formats.parse_utc(moment).timestamp()) for moment in moments), default=0)

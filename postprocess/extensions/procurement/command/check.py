@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from postprocess.base.archive import is_archive
+from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import plural
+from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.sanitize import show_line
 from postprocess.base.workdir import WorkDirectory
@@ -17,6 +20,7 @@ from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import SITE, add_json, add_options
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
+from postprocess.extensions.procurement import sealed
 from postprocess.extensions.procurement.check.builds import OfficialSource
 from postprocess.extensions.procurement.check.violations import (
     Code,
@@ -28,18 +32,68 @@ from postprocess.extensions.procurement.check.violations import (
 )
 from postprocess.extensions.procurement.command.compare import add_buyer, hash_issued
 from postprocess.extensions.procurement.measure.accept import CheckedAcceptance, check_acceptance, is_acceptance
-from postprocess.extensions.procurement.measure.cost import describe_cost, preview_offer
-from postprocess.extensions.procurement.measure.run import plan_on_site
+from postprocess.extensions.procurement.measure.run import find_unplanned, plan_on_site, select_offer
 from postprocess.extensions.procurement.protocol import describe_outcome, find_status
-from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, lint_rules
-from postprocess.extensions.procurement.sealed import (
-    UNKNOWN,
-    SealedFolder,
-    check_folder,
-    check_opened,
-    unpacked,
+from postprocess.extensions.procurement.rules.layouts import (
+    AskedCase,
+    MachineFacts,
+    OfferPlan,
+    count_needed_launches,
 )
-from postprocess.session.lifecycle.context import open_session_context
+from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, lint_rules
+from postprocess.model.plan import PlannedLaunch
+from postprocess.results.launch_costs import estimate_job_seconds, list_jobs, read_job_seconds
+from postprocess.session.lifecycle.context import SessionContext, open_session_context
+
+
+def preview_offer(context: SessionContext, rules: Rules, plan: OfferPlan) -> list[PlannedLaunch]:
+    """Plan a pass, and measure nothing.
+
+    :raises UsageError: if nothing can be measured
+    """
+    if not plan.possible:
+        raise UsageError(f"no case of the rules is possible here: {plan.impossible[0].problem}")
+    return context.preview(replace(select_offer(context, rules, plan), only_looking=True))
+
+
+def describe_cost(
+    context: SessionContext, rules: Rules, plan: OfferPlan, planned: Sequence[PlannedLaunch]
+) -> Iterator[str]:
+    """Describe what rules cost here, in lines: each layout, what is impossible, launches and time."""
+    machine, possible = plan.machine, sum(len(each.case.bytes) for each in plan.possible)
+    unplanned = list(find_unplanned(plan, planned))
+    rows = sum(len(each.case.bytes) for each in plan.cases)
+    yield (
+        f"on {context.request.site}:{machine.partition}: {plural(machine.nodes, 'node')} of "
+        f"{plural(machine.cores_per_node, 'core')}; {possible - len(unplanned)} of "
+        f"{plural(rows, 'row')} can be measured"
+    )
+    for each in plan.possible:
+        layout = each.layout
+        assert layout
+        sizes = plural(len(each.case.bytes), "size")
+        partner = f", rank 0 with {each.peer}" if each.peer else ""
+        yield (
+            f"  {each.case.name}: {layout.processes} processes, {layout.per_node} a node{partner}: "
+            f"{sizes}, {launches_of(rules, each, machine)}"
+        )
+    for each in plan.impossible:
+        yield f"  {each.case.name}: cannot be measured here: {each.problem}"
+    yield from (f"  {line}" for line in unplanned)
+    known = read_job_seconds(context.work)
+    most = max(count_needed_launches(rules, each.case, machine) for each in plan.possible)
+    once = sum(estimate_job_seconds(job, known) for job in list_jobs(planned))
+    environments = ", ".join(sorted({launch.environment for launch in planned}))
+    yield (
+        f"about {duration(once * most)} for {plural(most, 'launch', 'es')} of everything with "
+        f"{environments}, builds and queues not included"
+    )
+
+
+def launches_of(rules: Rules, each: AskedCase, machine: MachineFacts) -> str:
+    """Write how many launches a row needs."""
+    return plural(count_needed_launches(rules, each.case, machine), "launch", "es")
+
 
 HELP = "Check rules and tell what they cost on a site, or check an offer or acceptance."
 EXAMPLE = "./plumbline offer check rules.toml --site mycluster --partition cpu"
@@ -99,15 +153,15 @@ def print_check(
 ) -> int:
     """Check an offer, and print its violations. Returns the exit status."""
     official = OfficialSource(work.source)
-    with nullcontext(path) if path.is_dir() else unpacked(path) as folder:
+    with nullcontext(path) if path.is_dir() else sealed.unpacked(path) as folder:
         is_sealed = folder is not path or signers is not None
         if is_acceptance(folder):
             accepted = check_acceptance(folder, official, issued, signers, is_sealed)
             return print_acceptance(path, accepted, report)
         if is_sealed:
-            found = check_opened(folder, official, issued, signers)
+            found = sealed.check_opened(folder, official, issued, signers)
         else:
-            found = check_folder(folder, official, issued)
+            found = sealed.check_folder(folder, official, issued)
         rows, launches = len(found.offer.rows), len(found.offer.evidence)
         unmeasured = found.offer.unmeasured
     violations = list(found.violations)
@@ -133,7 +187,7 @@ def print_acceptance(path: Path, checked: CheckedAcceptance, report: Path | None
 
 
 def print_violations(
-    path: Path, found: list[Violation], seal: SealedFolder | None, report: Path | None
+    path: Path, found: list[Violation], seal: sealed.SealedFolder | None, report: Path | None
 ) -> None:
     """Print violations and who signed, and write them for programs."""
     for line in format_violations(found):
@@ -145,11 +199,11 @@ def print_violations(
         write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})
 
 
-def describe_signer(seal: SealedFolder) -> str:
+def describe_signer(seal: sealed.SealedFolder) -> str:
     """Describe who signed, as far as it was asked."""
     if seal.signer or any(violation.code is Code.SIGNER_UNKNOWN for violation in seal.violations):
         return f"signed by {seal.by}"
-    return f"signed by {seal.by}: {UNKNOWN}"
+    return f"signed by {seal.by}: {sealed.UNKNOWN}"
 
 
 def describe_rules(rules: Rules) -> str:

@@ -8,26 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import render_text
 from postprocess.base.sanitize import sanitize_line, show_line
-from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, Parser
+from postprocess.extensions.procurement import comparison
 from postprocess.extensions.procurement.check.builds import OfficialSource
 from postprocess.extensions.procurement.check.offer import OpenedOffer, open_offer
 from postprocess.extensions.procurement.check.run_rules import HandedIn, find_shared_launches
 from postprocess.extensions.procurement.check.violations import format_violations
-from postprocess.extensions.procurement.comparison import (
-    COMPARE,
-    RankedOffer,
-    compare_offers,
-    describe_outcome,
-    rank_offer,
-    tabulate_rows,
-    tabulate_scores,
-    take_measured,
-    write_comparison,
-)
 from postprocess.extensions.procurement.measure.run import locate_folder
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, read_rules
 from postprocess.extensions.procurement.sealed import UNKNOWN, check_opened, unpacked
@@ -48,7 +38,10 @@ def add_arguments(parser: Parser) -> None:
         help="the buyer's present system, measured by offer run with the same rules: what ratios are to",
     )
     add_output_directory(
-        parser, "--output", "write the pages to DIR (default: offers/ of the work directory)", pages=COMPARE
+        parser,
+        "--output",
+        "write the pages to DIR (default: offers/ of the work directory)",
+        pages=comparison.COMPARE,
     )
 
 
@@ -79,7 +72,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Compare offers. Returns the exit status."""
     official = OfficialSource(work.source)
     issued = hash_issued(arguments.rules)
-    ranked: list[RankedOffer] = []
+    ranked: list[comparison.RankedOffer] = []
     handed: list[HandedIn] = []
     rules: dict[str, Rules] = {}
     for path in arguments.offers:
@@ -98,16 +91,16 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
             launches = tuple(each.marks for each in checked.offer.evidence)
             handed.append(HandedIn(unique, seal.key if seal else "", launches))
             if checked.commitments:
-                ranked.append(rank_offer(unique, checked.offer, checked.commitments, len(grave)))
+                ranked.append(comparison.rank_offer(unique, checked.offer, checked.commitments, len(grave)))
             else:
-                ranked.append(RankedOffer(unique, len(grave), {}))
+                ranked.append(comparison.RankedOffer(unique, len(grave), {}))
     if len(rules) > 1:
         codes = ", ".join(code[:16] for code in rules)
         raise UsageError(f"offers are by different rules ({codes}); compare those of one issue")
     present = None
     if arguments.present:
         measured = read_present(arguments.present, next(iter(rules)))
-        present = take_measured(measured)
+        present = comparison.take_measured(measured)
         launches = tuple(each.marks for each in measured.evidence)
         handed.append(HandedIn(f"--present {arguments.present}", "", launches))
     shared = find_shared_launches(handed)
@@ -116,11 +109,11 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     guilty = Counter(name for each in shared if each.grave for name in each.names)
     ranked = [replace(offer, violations=offer.violations + guilty[offer.name]) for offer in ranked]
     told = [each.text for each in shared]
-    found = compare_offers(next(iter(rules.values())), ranked, present, told)
-    page = write_comparison(locate_folder(arguments.output, work, "offers"), found)
-    for table in (tabulate_scores(found), *tabulate_rows(found)):
+    found = comparison.compare_offers(next(iter(rules.values())), ranked, present, told)
+    page = comparison.write_comparison(locate_folder(arguments.output, work, "offers"), found)
+    for table in (comparison.tabulate_scores(found), *comparison.tabulate_rows(found)):
         print(render_text(table))
-    show_line(f"{describe_outcome(found)}; {page}")
+    show_line(f"{comparison.describe_outcome(found)}; {page}")
     return 0 if found.scores[0].is_responsive else 1
 
 

@@ -21,7 +21,7 @@ from postprocess.extensions.procurement.measure.accept import (
     check_acceptance,
     is_acceptance,
 )
-from spack_envs.programs import read_program
+from spack_envs.installation import read_program
 
 
 def enter_launches(work: WorkDirectory, offer: OpenedOffer) -> int:

@@ -17,14 +17,7 @@ from postprocess.extensions.procurement.check.violations import (
     format_violations,
     is_rejected,
 )
-from postprocess.extensions.procurement.form.commitments import (
-    FORM_HTML,
-    check_commitments,
-    read_commitments,
-    render_form,
-    take_form,
-    write_commitments,
-)
+from postprocess.extensions.procurement.form import commitments
 from postprocess.extensions.procurement.form.rows import FormRow, build_form
 from postprocess.extensions.procurement.form.spreadsheet import CSV, XLSX, read_form
 from postprocess.extensions.procurement.rules.rules import hash_rules
@@ -52,7 +45,7 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     write(folder, offer, rows)
     for each in offer.unmeasured:
         show_line(each.words)
-    names = ", ".join((XLSX, CSV, FORM_HTML))
+    names = ", ".join((XLSX, CSV, commitments.FORM_HTML))
     print(f"{folder}: {names}: {plural(len(rows), 'row')}; type what you commit to, then:")
     print(f"  ./plumbline offer sheet {folder} --read {folder / XLSX}")
     return 0
@@ -60,11 +53,11 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> int:
     """Take what was typed, and keep it if nothing was altered. Returns the exit status."""
-    found, wrong = take_form(rows, read_form(path), path.name)
+    found, wrong = commitments.take_form(rows, read_form(path), path.name)
     if not wrong:
-        write_commitments(folder, hash_rules(folder / RULES), found)
-        kept = read_commitments(folder)
-        wrong = list(check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept))
+        commitments.write_commitments(folder, hash_rules(folder / RULES), found)
+        kept = commitments.read_commitments(folder)
+        wrong = list(commitments.check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept))
         write(folder, offer, rows)
     for line in format_violations(wrong):
         show_line(f"plumbline: {line}", error=True)
@@ -77,9 +70,9 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
 
 def write(folder: Path, offer: OpenedOffer, rows: list[FormRow]) -> None:
     """Write the form in all three forms, with what was typed before."""
-    kept = read_commitments(folder) if (folder / COMMITMENTS).exists() else None
+    kept = commitments.read_commitments(folder) if (folder / COMMITMENTS).exists() else None
     try:
-        pages = render_form(offer, rows, kept)
+        pages = commitments.render_form(offer, rows, kept)
         files.replace_files({folder / name: data for name, data in pages.items()})
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}; choose another folder") from None

@@ -9,13 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.documents.records import Measured, is_measurable, read_record
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import DASH, format_significant, parse_decimal, quantity, size
-from postprocess.base.same_values import is_same_page
+from postprocess.base.formats import DASH, SECONDS, TextTable, format_significant, parse_decimal, quantity, size
+from postprocess.base.records import Measured, is_measurable, is_same_page, read_record
 from postprocess.base.sanitize import sanitize_line
-from postprocess.base.text_table import TextTable
-from postprocess.base.units import SECONDS
 from postprocess.extensions.procurement.check.offer import (
     COMMITMENTS,
     RULES,
@@ -27,6 +24,7 @@ from postprocess.extensions.procurement.check.offer import (
 )
 from postprocess.extensions.procurement.check.run_rules import list_speed_limits
 from postprocess.extensions.procurement.check.violations import Code, Violation
+from postprocess.extensions.procurement.form import spreadsheet
 from postprocess.extensions.procurement.form.rows import (
     DIGITS,
     FILLED,
@@ -40,15 +38,6 @@ from postprocess.extensions.procurement.form.rows import (
     limit_of,
     show,
     take,
-)
-from postprocess.extensions.procurement.form.spreadsheet import (
-    CSV,
-    XLSX,
-    TypedRow,
-    build_xlsx,
-    format_csv,
-    is_same_book,
-    read_decimal_comma,
 )
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules
 from postprocess.model.case import Case
@@ -103,9 +92,9 @@ def show_cell(cell: Cell, digits: int = DIGITS) -> str:
 
 #: Whether two files of a form say the same, by the name of the file.
 COMPARED: Mapping[str, Callable[[bytes, bytes], bool]] = {
-    CSV: lambda ours, theirs: ours == theirs,
+    spreadsheet.CSV: lambda ours, theirs: ours == theirs,
     FORM_HTML: lambda ours, theirs: is_same_page(ours.decode(), theirs.decode(errors="replace")),
-    XLSX: is_same_book,
+    spreadsheet.XLSX: spreadsheet.is_same_book,
 }
 
 
@@ -116,8 +105,8 @@ def render_form(offer: OpenedOffer, rows: list[FormRow], kept: StoredCommitments
     title = f"{offer.rules.title}: offer of {offer.told.offeror or 'somebody'}"
     facts = [f"rules {code}", f"{offer.told.system}, {offer.told.interconnect}".strip(", ")]
     return {
-        CSV: format_csv(rows, typed).encode(),
-        XLSX: build_xlsx(title, code, rows, typed),
+        spreadsheet.CSV: spreadsheet.format_csv(rows, typed).encode(),
+        spreadsheet.XLSX: spreadsheet.build_xlsx(title, code, rows, typed),
         FORM_HTML: render_form_page(
             title, [each for each in facts if each], rows, typed, offer.unmeasured
         ).encode(),
@@ -207,7 +196,7 @@ def write_commitments(folder: Path, rules: str, rows: Sequence[Commitment]) -> N
 
 
 def take_form(
-    rows: Sequence[FormRow], typed: Sequence[TypedRow], name: str
+    rows: Sequence[FormRow], typed: Sequence[spreadsheet.TypedRow], name: str
 ) -> tuple[list[Commitment], list[Violation]]:
     """Take what was typed into a form, and name each cell that was altered or is impossible."""
     known = {row.key.key: row for row in rows}
@@ -249,7 +238,7 @@ def parse_number(cell: Cell) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def take_row(row: FormRow, typed: TypedRow, place: str) -> tuple[Commitment, list[Violation]]:
+def take_row(row: FormRow, typed: spreadsheet.TypedRow, place: str) -> tuple[Commitment, list[Violation]]:
     """Take what was typed into a row."""
     wrong, numbers = [], {}
     for name in ("committed", "projected"):
@@ -259,7 +248,7 @@ def take_row(row: FormRow, typed: TypedRow, place: str) -> tuple[Commitment, lis
         number = parse_number(cell)
         if number is None or isinstance(cell, bool) or not is_measurable(take(number, row.unit)):
             told = "a formula that was not computed" if cell is None else repr(cell)
-            point = read_decimal_comma(cell) if isinstance(cell, str) else cell
+            point = spreadsheet.read_decimal_comma(cell) if isinstance(cell, str) else cell
             fix = f"; write {point}" if point != cell else ""
             what = f"{name}: {told} is no value{fix}"
             wrong.append(Violation(Code.COMMITMENT_IMPOSSIBLE, place, what))

@@ -7,17 +7,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from postprocess.base.formats import SHOWN, parse_utc, plural
-from postprocess.base.units import SECONDS
+from postprocess.base.formats import SECONDS, SHOWN, parse_utc, plural
 from postprocess.extensions.procurement.check.offer import MeasuredRow, OpenedOffer, RowKey
 from postprocess.extensions.procurement.rules.rules import RuleCase, Rules, parse_quantity
-from postprocess.stats.procurement.acceptance import (
-    EXACT,
-    LEAST_LAUNCHES,
-    ORDERED,
-    ToleranceLimit,
-    compute_tolerance_limit,
-)
+from postprocess.stats.acceptance import EXACT, LEAST_LAUNCHES, ORDERED, ToleranceLimit, compute_tolerance_limit
 
 DIGITS = 4  #: of a value that the form fills in
 TYPED_DIGITS = 12  #: of one that was typed before

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.documents.strict_json import format_external
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
+from postprocess.base.strict_json import format_external
 from postprocess.extensions.procurement.form.rows import COLUMNS, FILLED, TYPED, Cell, FormRow
 
 XLSX, CSV = "offer.xlsx", "offer.csv"

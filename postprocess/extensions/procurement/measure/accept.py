@@ -12,22 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from postprocess.base import files
-from postprocess.base.documents.strict_json import parse_json
+from postprocess.base import files, signature
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import render_text
 from postprocess.base.progress import Progress
-from postprocess.base.same_values import is_same, is_same_page
-from postprocess.base.signature import (
-    ACCEPTANCE,
-    MANIFEST,
-    OFFER,
-    SIGNATURE,
-    compute_root,
-    digest,
-    find_fingerprint,
-    read_signing_key,
-)
-from postprocess.base.text_table import render_text
+from postprocess.base.records import is_same, is_same_page
+from postprocess.base.strict_json import parse_json
 from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.procurement import judge, protocol
 from postprocess.extensions.procurement.check.builds import OfficialSource
@@ -59,7 +49,7 @@ from postprocess.extensions.procurement.sealed import (
     verify_seal,
 )
 from postprocess.model.session import Request
-from postprocess.report import templating
+from postprocess.report import document
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 
 MODE = "accept"
@@ -68,7 +58,7 @@ OFFERED, MEASURED, LINKS = "offer", "measured", "links"  #: folders of an accept
 TOLD_BY_ROWS = (Code.FEW_LAUNCHES, Code.ROW_MISSING, Code.FAMILY_MISSING)
 OF_ROWS = (*TOLD_BY_ROWS, Code.LAYOUT_NOT_ASKED, Code.CACHE_OTHER)
 #: Of the folder of an acceptance, what is computed or checked; and of a folder of launches.
-OWN_FILES = (OFFERED, MEASURED, LINKS, *protocol.ACCEPT, MANIFEST, SIGNATURE)
+OWN_FILES = (OFFERED, MEASURED, LINKS, *protocol.ACCEPT, signature.MANIFEST, signature.SIGNATURE)
 OF_LAUNCHES = (RULES, TELL, PASSES, SESSIONS, PATCHES)
 
 
@@ -108,7 +98,7 @@ def run_acceptance(work: WorkDirectory, request: Request, demand: AcceptanceDema
     found, violations = judge_measured(checked, demand.folder, official)
     status = conclude(checked, demand, found, violations, progress)
     if demand.key:
-        root = seal_archive(demand.folder, demand.key, ACCEPTANCE, demand.sealed)
+        root = seal_archive(demand.folder, demand.key, signature.ACCEPTANCE, demand.sealed)
         progress.say(f"{demand.sealed}: sealed; root {root}")
     return 1 if wrong else status
 
@@ -120,11 +110,11 @@ def open_committed(demand: AcceptanceDemand, official: OfficialSource, progress:
     """
     folder = demand.folder / OFFERED
     with unpacked(demand.archive) as scratch:
-        sealed = verify_seal(scratch, demand.signers, OFFER)
+        sealed = verify_seal(scratch, demand.signers, signature.OFFER)
         if sealed.violations:
             raise UsageError(f"{demand.archive}: {sealed.violations[0].format()}")
         there = (folder / PASSES).exists()
-        if there and compute_root(folder) != sealed.root:
+        if there and signature.compute_root(folder) != sealed.root:
             raise UsageError(f"{demand.folder}: is the acceptance of another offer; choose another")
         if not there:  # what is refused leaves nothing behind
             opened = check_folder(scratch, official, demand.issued, final=True)
@@ -225,12 +215,12 @@ def conclude(
 ) -> int:
     """Write the protocol and show it. Returns the exit status: that of ``offer check`` of the acceptance."""
     offered = demand.folder / OFFERED
-    key = find_fingerprint(demand.key) if demand.key else ""
-    told = checked.offer.told.offeror, compute_root(offered), read_signing_key(offered), key
+    key = signature.find_fingerprint(demand.key) if demand.key else ""
+    told = checked.offer.told.offeror, signature.compute_root(offered), signature.read_signing_key(offered), key
     parties = protocol.Parties(*told)
     measured = open_offer(demand.folder / MEASURED)
     pages = protocol.render_protocol(checked.offer, measured, parties, found, violations)
-    templating.write_pages({demand.folder / name: text for name, text in pages.items()})
+    document.write_pages({demand.folder / name: text for name, text in pages.items()})
     page = demand.folder / protocol.ACCEPT[0]
     for table in (protocol.tabulate_acceptance(found), *protocol.tabulate_links(found)):
         print(render_text(table), end="", flush=True)
@@ -315,9 +305,9 @@ def check_acceptance(
     :param sealed: whether the acceptance itself must have a seal: the offer in it must in any case
     :raises UsageError: if there is none, or nothing was measured
     """
-    seal = verify_seal(folder, signers, ACCEPTANCE) if sealed else None
+    seal = verify_seal(folder, signers, signature.ACCEPTANCE) if sealed else None
     violations = list(seal.violations) if seal else []
-    within = verify_seal(folder / OFFERED, signers, OFFER)
+    within = verify_seal(folder / OFFERED, signers, signature.OFFER)
     offered = check_folder(folder / OFFERED, official, issued, final=True)
     older = [violation for violation in offered.violations if violation.code is Code.RULES_OLDER]
     violations += [violation.below(OFFERED) for violation in (*within.violations, *older)]
@@ -326,7 +316,7 @@ def check_acceptance(
     violations += check_copies(folder)
     if seal and seal.key and (seal.key == within.key or seal.signer == within.signer != ""):
         what = f"{seal.by} has offered and accepted"
-        violations.append(Violation(Code.SIGNER_SAME, SIGNATURE, what))
+        violations.append(Violation(Code.SIGNER_SAME, signature.SIGNATURE, what))
     found, broken = judge_measured(offered, folder, official)
     told = offered.offer.told.offeror, within.root, within.key, seal.key if seal else ""
     violations += compare_protocol(folder, offered, protocol.Parties(*told), found, broken)
@@ -337,7 +327,7 @@ def check_copies(folder: Path) -> Iterator[Violation]:
     """Check that what was copied from the offer is that of the offer, and name files that nothing checks."""
     for name, copied in ((part, file) for part in (MEASURED, LINKS) for file in (RULES, TELL)):
         path, own = folder / name / copied, folder / OFFERED / copied
-        if path.exists() and own.exists() and digest(path) != digest(own):
+        if path.exists() and own.exists() and signature.digest(path) != signature.digest(own):
             code = Code.RULES_OTHER if copied == RULES else Code.TOLD_DAMAGED
             yield Violation(code, f"{name}/{copied}", "is not that of the offer")
     for part, known in (("", OWN_FILES), (MEASURED, OF_LAUNCHES), (LINKS, OF_LAUNCHES)):

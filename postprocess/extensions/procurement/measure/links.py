@@ -13,22 +13,15 @@ from postprocess.extensions.procurement.judge import JudgedLinks
 from postprocess.extensions.procurement.measure.run import OfferBench
 from postprocess.extensions.procurement.rules.layouts import MachineFacts, count_nodes
 from postprocess.extensions.procurement.rules.rules import LinksRule, Rules
+from postprocess.features.links import text
 from postprocess.features.links.data import MEASURES, PairSweep, build_sweeps
 from postprocess.features.links.detect import FEWEST_NODES, SweepAnalysis, analyse_sweep, count_launches_needed
-from postprocess.features.links.text import (
-    check_sweep_launch,
-    describe_coverage,
-    describe_detection_limits,
-    describe_findings,
-    describe_insignificant,
-    format_pairs,
-)
 from postprocess.model.options import PARTITION, PER_NODE, PROCESSES, PROGRAM, TRIAL_COUNT
 from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.session import Selection
 from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import measure_in_session
-from postprocess.stats.procurement.acceptance import RowVerdict, choose_acceptance_looks
+from postprocess.stats.acceptance import RowVerdict, choose_acceptance_looks
 
 
 def list_links_looks(rules: Rules, nodes: int, exact: bool) -> tuple[int, ...]:
@@ -46,7 +39,7 @@ def judge_links(
 ) -> JudgedLinks:
     """Judge all pairs of the nodes of a machine that the rule asks for."""
     nodes = count_nodes(rule.nodes, machine)
-    checked = [check_sweep_launch(each.finish()) for each in evidence]
+    checked = [text.check_sweep_launch(each.finish()) for each in evidence]
     whole = [run for run in checked if run.outcome.records]
     looks = list_links_looks(rules, nodes, bool(whole) and all(e.launch.exact for e in whole))
     if not looks:
@@ -60,21 +53,21 @@ def judge_links(
     sweep = sweeps[0]
     if sweep.missing or len(sweep.nodes) != nodes:
         where = f"{len(sweep.nodes)} of {nodes} nodes"
-        missing = f"; not in every launch: {format_pairs(sweep.missing)}" if sweep.missing else ""
+        missing = f"; not in every launch: {text.format_pairs(sweep.missing)}" if sweep.missing else ""
         reasons = (f"measured on {where}{missing}; take all of them", *failed)
         return JudgedLinks(rule.demand, RowVerdict.NOT_RUN, sweep.launches, remarks=reasons)
     analysis = analyse_sweep(sweep.measures, rule.slower, sweep.exact)
     verdict = find_links_verdict(analysis, sweep, looks)
     later = next((look for look in looks if look > sweep.launches), None)
     more = later - sweep.launches if later and verdict == RowVerdict.UNDECIDED else None
-    remarks = [describe_coverage(sweep, analysis), *describe_detection_limits(analysis)]
-    remarks += [describe_insignificant(sweep, analysis), *failed]
+    remarks = [text.describe_coverage(sweep, analysis), *text.describe_detection_limits(analysis)]
+    remarks += [text.describe_insignificant(sweep, analysis), *failed]
     return JudgedLinks(
         rule.demand,
         verdict,
         sweep.launches,
         more,
-        tuple(finding.text for finding in describe_findings(sweep, analysis)),
+        tuple(finding.text for finding in text.describe_findings(sweep, analysis)),
         tuple(remark for remark in remarks if remark),
     )
 

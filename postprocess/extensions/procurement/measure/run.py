@@ -16,34 +16,11 @@ from postprocess.base.progress import Progress
 from postprocess.base.version import VERSION
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import start_load_monitor
+from postprocess.extensions.procurement.check import offer
 from postprocess.extensions.procurement.check.builds import OfficialSource
-from postprocess.extensions.procurement.check.offer import (
-    KEPT,
-    PASSES,
-    RULES,
-    SCHEMA,
-    SESSIONS,
-    TELL,
-    OfferHeader,
-    OfferPass,
-    OpenedOffer,
-    append_line,
-    format_told_template,
-    hash_last_line,
-    locate_session,
-    open_journal,
-    open_offer,
-    read_offer,
-)
 from postprocess.extensions.procurement.check.run_rules import check_offer
 from postprocess.extensions.procurement.check.violations import Code, list_broken
-from postprocess.extensions.procurement.rules.layouts import (
-    MachineFacts,
-    OfferPlan,
-    build_offer_choice,
-    count_needed_launches,
-    plan_offer,
-)
+from postprocess.extensions.procurement.rules import layouts
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, read_rules
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
@@ -62,8 +39,8 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import keep_spack_locks, store_trials
 from postprocess.session.lifecycle.validation import verify_data
-from site_configs.validation.isolated_reader import read_usable_site
 from site_configs.validation.rules import list_entries, select_sound
+from site_configs.validation.site_files import read_usable_site
 
 MODE = "offer"
 FIRMWARE = Path("/sys/class/dmi/id/bios_version")
@@ -104,15 +81,15 @@ def run_offer(work: WorkDirectory, request: Request, demand: OfferDemand, progre
         return bench.run()
 
 
-def begin_folder(context: SessionContext, demand: OfferDemand, plan: OfferPlan) -> None:
+def begin_folder(context: SessionContext, demand: OfferDemand, plan: layouts.OfferPlan) -> None:
     """Begin the folder of an offer, or find the one that is there.
 
     :raises UsageError: if it holds something else
     """
     folder, rules = demand.folder, hash_rules(demand.rules)
-    if (folder / PASSES).exists():
-        open_journal(folder).truncate_unfinished()
-        header = read_offer(folder).header
+    if (folder / offer.PASSES).exists():
+        offer.open_journal(folder).truncate_unfinished()
+        header = offer.read_offer(folder).header
         asked = (rules, context.request.site, plan.machine.partition)
         if (header.rules, header.site, header.partition) != asked:
             raise UsageError(f"{folder}: holds an offer by other rules or of another machine; choose another")
@@ -121,10 +98,16 @@ def begin_folder(context: SessionContext, demand: OfferDemand, plan: OfferPlan) 
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: is not empty and holds no offer; choose another folder")
     files.replace_files(
-        {folder / RULES: files.read_regular(demand.rules), folder / TELL: format_told_template().encode()}
+        {
+            folder / offer.RULES: files.read_regular(demand.rules),
+            folder / offer.TELL: offer.format_told_template().encode(),
+        }
     )
-    append_line(
-        folder, OfferHeader(SCHEMA, rules, context.request.site, plan.machine.partition, utc_now(), VERSION)
+    offer.append_line(
+        folder,
+        offer.OfferHeader(
+            offer.SCHEMA, rules, context.request.site, plan.machine.partition, utc_now(), VERSION
+        ),
     )
 
 
@@ -134,7 +117,7 @@ class OfferBench:
 
     context: SessionContext
     rules: Rules
-    plan: OfferPlan
+    plan: layouts.OfferPlan
     demand: OfferDemand
     #: Launches of each case, by name, in the place of those of the rules; cases that are not in it get none.
     targets: Mapping[str, int] | None = None
@@ -169,9 +152,9 @@ class OfferBench:
         for line in list_broken(violation for violation in found if violation.code not in MENDED_LATER):
             self.context.progress.note(f"a reason to reject: {line}")
 
-    def open_measured(self) -> OpenedOffer:
+    def open_measured(self) -> offer.OpenedOffer:
         """Open what is measured until now."""
-        return open_offer(self.demand.folder)
+        return offer.open_offer(self.demand.folder)
 
     def count_launches(self) -> Counter[str]:
         """Count the launches of each case: of its row with fewest, in this category."""
@@ -211,7 +194,7 @@ class OfferBench:
             return self.targets[name]
         least = self.demand.least or 0
         case = self.rules.find_case(name)
-        return max(least, count_needed_launches(self.rules, case, self.plan.machine))
+        return max(least, layouts.count_needed_launches(self.rules, case, self.plan.machine))
 
     def run_pass(self, names: Sequence[str], first: bool) -> None:
         """Launch what is open once, and keep all that it leaves."""
@@ -234,7 +217,7 @@ class OfferBench:
         results = self.keep(session, record, began, others, verified)
         launched = [run for run in record.finished if run.launch.cases]
         ended = sum(run.outcome.records is not None for run in launched)
-        number = len(read_offer(self.demand.folder).passes)
+        number = len(offer.read_offer(self.demand.folder).passes)
         progress.say(
             f"pass {number}: {ended} of {plural(len(launched), 'launch', 'es')} ended well "
             f"({duration(sum_job_seconds(launched))})"
@@ -286,16 +269,16 @@ class OfferBench:
         )
         store_trials(context.work, session, record.finished, results)
         keep_spack_locks(context.work, session, record.finished)
-        target = locate_session(folder, session.name)
-        for name in KEPT:
+        target = offer.locate_session(folder, session.name)
+        for name in offer.KEPT:
             if (session.directory / name).is_dir():
                 shutil.copytree(session.directory / name, target / name)
-        stored = read_offer(folder)
-        append_line(
+        stored = offer.read_offer(folder)
+        offer.append_line(
             folder,
-            OfferPass(
+            offer.OfferPass(
                 number=len(stored.passes) + 1,
-                previous=hash_last_line(folder),
+                previous=offer.hash_last_line(folder),
                 session=session.name,
                 category=self.demand.category,
                 machine=self.plan.machine,
@@ -312,8 +295,8 @@ class OfferBench:
 
     def remove_unlisted(self) -> None:
         """Remove what an interrupted pass left: it is measured again."""
-        folder = self.demand.folder / SESSIONS
-        listed = {each.session for each in read_offer(self.demand.folder).passes}
+        folder = self.demand.folder / offer.SESSIONS
+        listed = {each.session for each in offer.read_offer(self.demand.folder).passes}
         for path in folder.iterdir() if folder.is_dir() else ():
             if path.name not in listed:
                 shutil.rmtree(path)
@@ -343,7 +326,7 @@ def locate_folder(folder: Path | None, work: WorkDirectory, name: str) -> Path:
     return Path(os.path.abspath(folder or work.root / name))
 
 
-def read_machine_facts(context: SessionContext, nics: int = 1) -> MachineFacts:
+def read_machine_facts(context: SessionContext, nics: int = 1) -> layouts.MachineFacts:
     """Read what layouts rest on, of the one partition that was chosen or that there is.
 
     :raises UsageError: if there are several, or the one chosen is not there
@@ -362,7 +345,7 @@ def read_machine_facts(context: SessionContext, nics: int = 1) -> MachineFacts:
             f"{context.request.site} has {choice}"
         )
     extras = found[wanted[0]].extras
-    return MachineFacts(
+    return layouts.MachineFacts(
         wanted[0],
         int(extras["nodes"]),
         int(extras["cores_per_node"]),
@@ -373,14 +356,14 @@ def read_machine_facts(context: SessionContext, nics: int = 1) -> MachineFacts:
 
 
 def select_offer(
-    context: SessionContext, rules: Rules, plan: OfferPlan, names: Sequence[str] | None = None
+    context: SessionContext, rules: Rules, plan: layouts.OfferPlan, names: Sequence[str] | None = None
 ) -> Selection:
     """Select what a pass of an offer measures: each case once."""
-    choice = dict(build_offer_choice(rules, plan, names))
+    choice = dict(layouts.build_offer_choice(rules, plan, names))
     return replace(context.request.selection, choice=choice, launches=1, tag="nightly")
 
 
-def find_unplanned(plan: OfferPlan, planned: Sequence[PlannedLaunch]) -> Iterator[str]:
+def find_unplanned(plan: layouts.OfferPlan, planned: Sequence[PlannedLaunch]) -> Iterator[str]:
     """Find what the machine could measure by its size, and no launch does, with the reason."""
     cases = [case for launch in planned for case in launch.cases]
     skips = [skip for launch in planned for skip in launch.skips]
@@ -393,9 +376,9 @@ def find_unplanned(plan: OfferPlan, planned: Sequence[PlannedLaunch]) -> Iterato
             yield f"{each.case.name} {size(count)}: not measured: {reason or fix}"
 
 
-def plan_on_site(context: SessionContext, rules: Rules, nics: int) -> OfferPlan:
+def plan_on_site(context: SessionContext, rules: Rules, nics: int) -> layouts.OfferPlan:
     """Plan rules on the site of a context.
 
     :raises UsageError: as :func:`read_machine_facts` does
     """
-    return plan_offer(rules, read_machine_facts(context, nics))
+    return layouts.plan_offer(rules, read_machine_facts(context, nics))

@@ -8,16 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from postprocess.extensions.procurement.rules.rules import FARTHEST, NEAREST, SHARE, WORDS, RuleCase, Rules
+from postprocess.model import options
 from postprocess.model.case import Case
-from postprocess.model.options import (
-    CACHE_STATE,
-    ITERATION_COUNT,
-    PARTITION,
-    TIME_LIMIT,
-    TRIAL_COUNT,
-    WantedRoutine,
-    build_wanted_choice,
-)
 from postprocess.model.routines.mpicost import OWN_PROGRAM, find_routine
 from site_configs.topology.layouts import Layout
 
@@ -117,10 +109,10 @@ class OfferPlan:
         """Those that it cannot, each with its problem."""
         return [case for case in self.cases if not case.layout]
 
-    def list_wanted(self, names: Sequence[str] | None = None) -> list[WantedRoutine]:
+    def list_wanted(self, names: Sequence[str] | None = None) -> list[options.WantedRoutine]:
         """List what a pass has to measure; ``names`` restricts the cases."""
         return [
-            WantedRoutine(
+            options.WantedRoutine(
                 each.case.program,
                 self.machine.partition,
                 str(each.layout),
@@ -140,17 +132,17 @@ def plan_offer(rules: Rules, machine: MachineFacts) -> OfferPlan:
 
 def build_offer_choice(rules: Rules, plan: OfferPlan, names: Sequence[str] | None = None) -> Mapping[str, Any]:
     """Build the choice of a pass."""
-    choice: dict[str, Any] = {PARTITION.variable: [plan.machine.partition]}
-    choice |= build_wanted_choice(plan.list_wanted(names))
+    choice: dict[str, Any] = {options.PARTITION.variable: [plan.machine.partition]}
+    choice |= options.build_wanted_choice(plan.list_wanted(names))
     counts = rules.iterations
     if OWN_PROGRAM in counts and not plan.machine.exact:
-        choice[TRIAL_COUNT.variable] = counts["mpicost"]
+        choice[options.TRIAL_COUNT.variable] = counts["mpicost"]
     if others := [count for program, count in counts.items() if program != OWN_PROGRAM]:
-        choice[ITERATION_COUNT.variable] = max(others)
+        choice[options.ITERATION_COUNT.variable] = max(others)
     if rules.cache and not plan.machine.exact:
-        choice[CACHE_STATE.variable] = rules.cache
+        choice[options.CACHE_STATE.variable] = rules.cache
     if rules.seconds_per_start:
-        choice[TIME_LIMIT] = f"{rules.seconds_per_start}s"
+        choice[options.TIME_LIMIT] = f"{rules.seconds_per_start}s"
     return choice
 
 

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import msgspec
 
 from postprocess.base import files
-from postprocess.base.documents.records import Amount, Count, Text, is_measurable, parse_record
-from postprocess.base.documents.strict_json import SHOWN
-from postprocess.base.documents.toml_files import find_line, parse_toml
 from postprocess.base.errors import UsageError
-from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.base.formats import MEGABYTES, SECONDS
+from postprocess.base.records import Amount, Count, Text, find_line, is_measurable, parse_record, parse_toml
+from postprocess.base.strict_json import SHOWN
 from postprocess.model.case import NAME
 from postprocess.model.routines.kernels import BYTES, KERNELS
 from postprocess.model.routines.mpicost import OWN_PROGRAM, ROUTINES, TOURNAMENT
-from postprocess.stats.procurement.acceptance import LEAST_LAUNCHES
+from postprocess.stats.acceptance import LEAST_LAUNCHES
 from site_configs.mpi.family import FAMILIES
 from site_configs.programs.program import PROGRAMS
 

@@ -15,7 +15,7 @@ from postprocess.features.compare import data
 from postprocess.features.compare.decision import USUAL, WAIVABLE, CaseWaiver, decide, write_decision
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.features.compare.page import write_comparison_page
-from postprocess.references.expected_failures import MOST_DAYS
+from postprocess.references.decisions import MOST_DAYS
 
 HELP = "Accept or reject what a comparison says, and sign the dossier with all that it rests on."
 EXAMPLE = "./plumbline dossier sign DIR --accept --key ~/.ssh/id_ed25519"

@@ -14,13 +14,7 @@ from postprocess.base.formats import duration, first_of, plural
 from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, SIDES, ComparedSide, SharedCase, StoredComparison
 from postprocess.features.compare.judge import ComparisonVerdict, judge_comparison
-from postprocess.features.compare.measure.fitting import (
-    RESERVE,
-    SideCost,
-    describe_misfit,
-    foresee_cost,
-    read_pass_cost,
-)
+from postprocess.features.compare.measure import fitting
 from postprocess.features.compare.measure.passes import (
     collect_values,
     describe_failures,
@@ -29,7 +23,6 @@ from postprocess.features.compare.measure.passes import (
     note_effects,
     select_side,
 )
-from postprocess.features.compare.measure.trials import FOLDER, find_trial
 from postprocess.features.compare.next_steps import FINGERPRINT_SHARE
 from postprocess.features.compare.pairs import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.features.compare.text import format_verdict_counts
@@ -51,8 +44,8 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import store_trials
 from postprocess.session.lifecycle.validation import DataVerification, verify_data
-from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
-from site_configs.schedulers.job_end import Ending
+from postprocess.stats.paired_verdicts import EXACT_LADDERS, LADDERS, USUAL, choose_looks
+from site_configs.schedulers.base import Ending
 
 MODE = "compare"
 #: Ends of a job that no program has a part in.
@@ -184,8 +177,8 @@ class ComparisonBench:
         One by which the time would not suffice again is not taken: the machine may have been busy.
         """
         keys = {SharedCase.of(case).key for launch in planned for case in launch.all_cases}
-        folders = [self.path.parent, *self.context.work.root.glob(f"{FOLDER}/*")]
-        found = find_trial(folders, self.header, name, keys)
+        folders = [self.path.parent, *self.context.work.root.glob(f"{fitting.FOLDER}/*")]
+        found = fitting.find_trial(folders, self.header, name, keys)
         if found is None or self.find_misfit(plans, found.done):
             return False
         self.context.progress.say(f"  taken from {found.path}, in which nothing failed")
@@ -200,7 +193,7 @@ class ComparisonBench:
         :param plans: what the sides will launch whose trial run is to come
         :raises TooFewSecondsError: if it does
         """
-        if misfit := self.find_misfit(plans, slack=RESERVE):
+        if misfit := self.find_misfit(plans, slack=fitting.RESERVE):
             raise TooFewSecondsError(misfit)
 
     def find_misfit(
@@ -219,12 +212,12 @@ class ComparisonBench:
         if seconds is None or stored.looks or not plans:
             return ""
         made = {each.side: each for each in [*stored.passes, more] if each and each.block == 0}
-        told = {name: read_pass_cost(each) for name, each in made.items()}
+        told = {name: fitting.read_pass_cost(each) for name, each in made.items()}
         costs = {name: cost for name, cost in told.items() if cost}
         jobs = {name: list_jobs(plan) for name, plan in plans.items() if name not in told}
         known = read_measured_jobs(self.context.work, [job for some in jobs.values() for job in some])
         for name, some in jobs.items():
-            if cost := foresee_cost(some, known, list(costs.values())):
+            if cost := fitting.foresee_cost(some, known, list(costs.values())):
                 costs[name] = cost
         if len(costs) < len(self.header.sides):
             return ""
@@ -238,7 +231,7 @@ class ComparisonBench:
         """Count how often each side is launched at least, its trial run included."""
         return (EXACT_LADDERS if exact else LADDERS)[0][0] + 1
 
-    def describe_misfit(self, once: float, exact: bool, costs: Sequence[SideCost]) -> str:
+    def describe_misfit(self, once: float, exact: bool, costs: Sequence[fitting.SideCost]) -> str:
         """Describe that the time does not suffice, with what fits.
 
         :param once: seconds in which each side launches everything once
@@ -248,12 +241,14 @@ class ComparisonBench:
         about = (
             f"{self.what_is_timed} takes about {duration(once)}, and the least is {rounds - 1} and a trial run"
         )
-        return describe_misfit(self.header.command, self.header.seconds or 0, about, once, rounds, costs)
+        return fitting.describe_misfit(
+            self.header.command, self.header.seconds or 0, about, once, rounds, costs
+        )
 
     def refuse_for_time(self) -> TooFewSecondsError:
         """Return the error that the time does not suffice, after the trial runs of all sides."""
         stored = self.stored
-        costs = [read_pass_cost(each) for each in stored.passes if each.block == 0]
+        costs = [fitting.read_pass_cost(each) for each in stored.passes if each.block == 0]
         told = [cost for cost in costs if cost] if all(costs) else []
         return TooFewSecondsError(self.describe_misfit(stored.block_seconds(0), stored.is_exact, told))
 

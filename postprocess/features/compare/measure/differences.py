@@ -16,11 +16,13 @@ import numpy as np
 from postprocess.base.errors import UsageError
 from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, SIDES, CaseValue, LaunchValues, SharedCase
-from postprocess.features.compare.facts import SideFacts, read_facts, summarise_facts
-from postprocess.features.compare.fingerprint import (
+from postprocess.features.compare.facts import (
     SIZES,
     FingerprintLaunch,
+    SideFacts,
     build_fingerprints,
+    read_facts,
+    summarise_facts,
     tell_fingerprint,
 )
 from postprocess.features.compare.judge import list_fact_differences
@@ -33,10 +35,14 @@ from postprocess.model.measurement import CoreLatency
 from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS, WARM
 from postprocess.model.session import Selection
 from postprocess.parsers.transports import VERBOSE, read_transports
-from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session, measure_in_session
-from postprocess.session.lifecycle.interrupted import LOOKED_AT
-from postprocess.stats.placement import MOVED, locate_case
-from spack_envs.programs import find_mpicost_prefix
+from postprocess.session.lifecycle.context import (
+    LOOKED_AT,
+    SessionContext,
+    measure_in_new_session,
+    measure_in_session,
+)
+from postprocess.stats.launches import MOVED, locate_case
+from spack_envs.installation import find_mpicost_prefix
 
 TOLD = "PLUMBLINE_FACTS"  #: names the file in which the witness tells them
 
@@ -184,7 +190,7 @@ def select_pingpong(selection: Selection) -> Selection:
 def locate_launch(values: Iterable[CaseValue]) -> float | None:
     """Return the time from core to core of a whole launch, in seconds; None where nothing tells.
 
-    :data:`~postprocess.stats.placement.MOVED` if a tenth of its times are of another place.
+    :data:`~postprocess.stats.launches.MOVED` if a tenth of its times are of another place.
     """
     told = [each for said in values for each in said.core_latency or () if each]
     return locate_case(CoreLatency(*np.quantile(told, (0.1, 0.9)).tolist())) if told else None

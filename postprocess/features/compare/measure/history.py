@@ -15,25 +15,17 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data, history_page
 from postprocess.features.compare.data import ComparedSide, ComparisonHeader
 from postprocess.features.compare.history import LEAST_ROUNDS, draw_round, judge_history
+from postprocess.features.compare.measure import run
 from postprocess.features.compare.measure.bench import ComparisonBench
-from postprocess.features.compare.measure.run import (
-    Demand,
-    begin_header,
-    choose_with_controls,
-    discard_refused,
-    find_environment,
-    find_or_begin,
-    index_environments,
-)
-from postprocess.features.compare.measure.trials import remove_trials
+from postprocess.features.compare.measure.fitting import remove_trials
 from postprocess.model.session import Request
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
-from postprocess.stats.comparison.paired_verdicts import EXACT_LADDERS
+from postprocess.stats.paired_verdicts import EXACT_LADDERS
 from site_configs.mpi import wheels
 from site_configs.mpi.family import ABI_SUFFIX, parse_mpi_word, split_release
 from site_configs.mpi.inventory import collect_inventory, find_release
 from site_configs.mpi.layers import KNOWN
-from site_configs.validation.isolated_reader import read_usable_site
+from site_configs.validation.site_files import read_usable_site
 from spack_envs.mirror.use import choose_mirror
 
 USUAL_ROUNDS = 10
@@ -42,7 +34,7 @@ LEAST_VERSIONS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistoryDemand(Demand):
+class HistoryDemand(run.Demand):
     """What the user asked for of versions."""
 
     words: tuple[str, ...]  #: a family, releases of it, or environments of the site
@@ -115,14 +107,14 @@ def run_history(work: WorkDirectory, request: Request, demand: HistoryDemand, pr
         asked = describe_demand(context, demand, labels, left_out)
         for version in asked.versions:
             progress.say(f"  {version.label} ({version.environment})")
-        path, stored = find_or_begin(work, demand.directory, asked, progress)
+        path, stored = run.find_or_begin(work, demand.directory, asked, progress)
         bench = HistoryBench(context, stored.header, path)
         try:
             bench.run_trials()
             rounds = bench.plan_rounds()
             remove_trials(path)
         except UsageError as error:
-            discard_refused(context, path, error)
+            run.discard_refused(context, path, error)
             raise
         bench.run_rounds(rounds)
     return conclude_history(path.parent, progress, request.json_file)
@@ -185,20 +177,20 @@ def describe_demand(
 
     :raises UsageError: if a version is not there, or there are fewer than two
     """
-    declared = index_environments(read_usable_site(context.work, context.request.selection.site))
+    declared = run.index_environments(read_usable_site(context.work, context.request.selection.site))
     if context.request.site != "local" and len(labels) == 1:
         own = [each for each in declared if each.startswith(f"{labels[0]}-")]
         labels = sorted(own, key=wheels.split_version) or labels
-    versions = tuple(ComparedSide(label, find_environment(context, declared, label)) for label in labels)
+    versions = tuple(ComparedSide(label, run.find_environment(context, declared, label)) for label in labels)
     if len({version.environment for version in versions}) < max(LEAST_VERSIONS, len(versions)):
         there = first_of([version.label for version in versions], None) or "none"
         raise UsageError(f"--history: needs two different versions or more; there are {there}")
-    return begin_header(
+    return run.begin_header(
         context,
         demand,
         old=versions[0],
         new=versions[-1],
-        choice=choose_with_controls(context.request.selection.choice),
+        choice=run.choose_with_controls(context.request.selection.choice),
         control=False,
         differences=(),
         versions=versions,

@@ -24,7 +24,7 @@ from postprocess.model.verdict import WITHOUT_VALUE, CaseResult, Verdict
 from postprocess.references.catalog import load_catalog
 from postprocess.session.lifecycle.context import SessionContext
 from postprocess.session.lifecycle.injections import Injection
-from spack_envs.programs import find_mpicost_prefix
+from spack_envs.installation import find_mpicost_prefix
 
 
 def find_own_case(shared: SharedCase, environment: str) -> Case:

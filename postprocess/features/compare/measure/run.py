@@ -9,19 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.documents.records import find_other_field
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, propose_word
 from postprocess.base.files import write_summary
 from postprocess.base.formats import plural, utc_now
-from postprocess.base.near_words import propose_word
 from postprocess.base.progress import Progress
+from postprocess.base.records import find_other_field
 from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data, history_page, page
 from postprocess.features.compare.data import ComparedSide, ComparisonHeader, StoredComparison
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.features.compare.measure.bench import ComparisonBench, TooFewSecondsError
 from postprocess.features.compare.measure.differences import take_fingerprints, tell_facts
-from postprocess.features.compare.measure.trials import FOLDER, keep_trials, remove_trials
+from postprocess.features.compare.measure.fitting import FOLDER, keep_trials, remove_trials
 from postprocess.features.compare.text import LIBRARY, format_comparison_text
 from postprocess.model.options import PARTITION, PROGRAM, ROUTINE
 from postprocess.model.routines.mpicost import CONTROLS
@@ -30,9 +29,9 @@ from postprocess.session.lifecycle.context import SessionContext, open_session_c
 from site_configs.mpi.family import ON, environment_name, is_prefix, parse_mpi_word, split_release
 from site_configs.mpi.inventory import find_release
 from site_configs.programs.installed import STANDARD_ABI
-from site_configs.validation.isolated_reader import read_usable_site
 from site_configs.validation.reader import SiteReading
 from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
+from site_configs.validation.site_files import read_usable_site
 
 #: What must be asked for again to continue a comparison.
 SAME_AGAIN = ("site", "old", "new", "choice", "margins", "seconds", "control", "versions")

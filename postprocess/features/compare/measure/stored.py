@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from postprocess.base.documents.records import is_measurable, parse_record
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import first_of, utc_now
 from postprocess.base.progress import Progress
+from postprocess.base.records import is_measurable, parse_record
 from postprocess.base.workdir import WorkDirectory
 from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass, LaunchValues, SharedCase
@@ -28,13 +28,12 @@ from postprocess.model.options import OPTIONS
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import WITHOUT_VALUE, Verdict
 from postprocess.references.catalog import load_catalog
-from postprocess.references.session_priors import load_session_priors
+from postprocess.references.reference_file import load_session_priors
 from postprocess.results.query import read_headlines
 from postprocess.results.store import SUFFIX, list_sessions, parse_run_json, read_session
 from postprocess.results.summary import load_summary
-from postprocess.stats.session_prior import add_session_priors
+from postprocess.stats.priors import add_priors, add_session_priors
 from postprocess.stats.sessions import predict_sessions, summarize_sessions
-from postprocess.stats.shrinkage import add_priors
 from site_configs.schema.fields import PLATFORM_HASH
 
 NAMED = 3  #: things that a line names

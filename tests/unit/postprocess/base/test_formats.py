@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -9,6 +11,24 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from postprocess.base import formats
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import (
+    MEGABYTES,
+    SECONDS,
+    compute_slowdown,
+    find_better_direction,
+    parse_day,
+    parse_decimal,
+    parse_utc,
+    parse_whole,
+)
+from postprocess.cli.option_types import parse_count, parse_minutes, parse_sizes
+from postprocess.extensions.procurement.form.commitments import parse_number
+from postprocess.extensions.procurement.rules.rules import SHARE
+from postprocess.features.compare.command import parse_margins
+from postprocess.features.compare.dossier.sign import parse_factor
+from postprocess.results.query import parse_since
+from site_configs.schema.fields import DURATION
 
 MICROSECONDS = [
     *((None, "-"), (4.17e-7, "0.417"), (6.382e-6, "6.38"), (68.27e-6, "68.3"), (5.0, "5000000")),
@@ -96,3 +116,54 @@ def test_columns_are_under_each_other(rows: list[list[str]]):
     for row, line in zip(rows, lines, strict=True):
         assert line[:starts].rstrip() == row[0].rstrip()
         assert line[starts:].strip().endswith(row[2].strip())
+
+
+ODD = ("\u0663", "\u00b3", "\uff13", "\u2462", "1_0", "+3", " 3", "3 ", "3\n", "0x3", "", "3,5", "nan")
+PARSERS: dict[str, Callable[[str], object]] = {
+    "whole": parse_whole,
+    "decimal": parse_decimal,
+    "count": parse_count,
+    "minutes": parse_minutes,
+    "sizes": parse_sizes,
+    "margins": parse_margins,
+    "factor": parse_factor,
+    "cell": parse_number,
+    "share": lambda text: SHARE.fullmatch(f"{text}%"),
+    "duration": lambda text: DURATION.fullmatch(f"{text}h"),
+    "day": lambda text: parse_day(f"2026-11-2{text}"),
+    "since": lambda text: parse_since(f"2026-11-2{text}"),
+    "moment": lambda text: parse_utc(f"2026-11-2{text}T00:00:00Z"),
+}
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_what_is_no_number_to_a_reader_is_none(name: str) -> None:
+    assert PARSERS[name]("3") is not None
+    taken = []
+    for text in ODD:
+        try:
+            found = PARSERS[name](text)
+        except (ValueError, argparse.ArgumentTypeError, UsageError):
+            continue
+        if found is not None:
+            taken.append(text)
+    assert taken == (["3,5"] if name == "sizes" else [])
+
+
+POSITIVE = st.floats(min_value=1e-9, max_value=1e9)
+
+
+@pytest.mark.parametrize("unit", ["", "us", "MB", "MiB/s", "S"])
+def test_no_other_unit_has_a_direction(unit: str):
+    """None is taken for seconds by accident: a rate would be judged upside down."""
+    for ask in (find_better_direction, lambda name: compute_slowdown(1.0, 1.0, name)):
+        with pytest.raises(ValueError, match=f"unit '{unit}' is none of s, MB/s"):
+            ask(unit)
+
+
+@given(POSITIVE, POSITIVE)
+def test_a_rate_is_as_slow_as_the_time_that_it_is_the_inverse_of(value, reference):
+    slow = compute_slowdown(value, reference, SECONDS)
+    assert compute_slowdown(1 / value, 1 / reference, MEGABYTES) == pytest.approx(slow, rel=1e-9)
+    assert (slow > 1) == (value / reference > 1)
+    assert compute_slowdown(value, value, MEGABYTES) == 1.0

@@ -13,16 +13,15 @@ import pytest
 from postprocess.calibration.ledger import CalibrationHeader, collect_launches
 from postprocess.calibration.update import update_references
 from postprocess.judging.confirmation import RetestCandidate
-from postprocess.judging.evaluate import evaluate_case, judge_elsewhere
-from postprocess.judging.rules import judge_case
+from postprocess.judging.evaluate import evaluate_case, judge_case, judge_elsewhere
 from postprocess.judging.suspicion import NO_HISTORY
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CoreLatency, Measurement
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet, estimate_elsewhere, load_catalog
+from postprocess.references.comparability import PlacedLaunches, is_shifting
 from postprocess.references.lint import lint_reference
-from postprocess.references.placed_launches import PlacedLaunches, is_shifting
 from postprocess.session.nightly.calibrate import list_short_places
 from reframe_checks.common.known_bands import ELSEWHERE, KnownBands, find_bands
 from tests.support.factories.launch import CASES, PLACE, case, finished, planned, steady

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from dataclasses import replace
@@ -10,20 +11,26 @@ from types import SimpleNamespace
 
 import pytest
 
+from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.commands import nightly, setup, tests
+from postprocess.commands.history import Night, describe_history, draw_sparkline, explain_no_match, is_meant
+from postprocess.commands.run import choose_failed
 from postprocess.commands.setup import describe_machine, print_doctor_page
-from postprocess.main import main
+from postprocess.main import build_parser, main
+from postprocess.model.case import Case
+from postprocess.model.verdict import Verdict
 from postprocess.results.store import write_session
-from postprocess.setup.prepare import PreparedMachine
+from postprocess.setup import PreparedMachine
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Unusable
 from site_configs.mpi.inventory import Inventory, inventory_file
 from site_configs.topology.machine import Cache
-from spack_envs.programs import BuiltBinary, write_program
+from spack_envs.installation import BuiltBinary, write_program
 from tests.support.factories import report as samples
 from tests.support.factories.setup import MACHINE, SPACK, make_mpi
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 MPICH = make_mpi("mpich-5_0_2")
@@ -265,3 +272,96 @@ def test_the_rest_is_what_the_short_run_has_not_passed(command, work, pytests, m
         *parts,
     ]
     assert spack == [False, True, True]
+
+
+KEY = "local:cpu:mpich-5_0_2:mpicost:bcast:evict-dissemination:2x2:1000"
+CASE = Case.from_key(KEY)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["bcast"], True),
+        (["bcast", "mpich", "1kB"], True),
+        (["1000", "2x2"], True),
+        (["*:bcast:*"], True),
+        (["bcas"], False),
+        (["bcast", "openmpi"], False),
+        (["bcast", "1KiB"], False),
+    ],
+)
+def test_a_case_is_meant_by_parts_of_its_key(words: list[str], meant: bool):
+    assert is_meant(CASE, words) == meant
+
+
+def test_a_word_that_is_said_of_no_case_is_told_with_the_nearest():
+    assert explain_no_match(["bcst"], [KEY]) == "bcst: is said of no stored case; did you mean bcast?"
+    assert "no night is stored yet" in explain_no_match(["bcast"], [])
+
+
+def test_nights_are_drawn_with_their_verdicts_below():
+    nights = [
+        Night("2026-11-20", "pass", "s", 1e-6, 1e-6, (0.8e-6, 1.2e-6)),
+        Night("2026-11-21", "crashed", "s", None, 1e-6, None),
+        Night("2026-11-22", "regressed", "s", 3e-6, 1e-6, (0.8e-6, 1.2e-6)),
+    ]
+    lines = list(describe_history(KEY, nights, "ascii"))
+    assert lines[:3] == [KEY, "  _ #", "  .!R"]
+    assert lines[3] == "  3 sessions, 2026-11-20 to 2026-11-22: 1.00 us to 3.00 us"
+    assert lines[4] == "  last: regressed, 3.00 us (3.00 of its reference), band 0.800 to 1.20"
+
+
+def test_small_changes_do_not_look_large():
+    assert draw_sparkline([1.0, 1.01, 1.02]) in ("▄▄▅", "▄▅▅")
+    assert draw_sparkline([1.0, None, 10.0]) == "▁ █"
+    assert draw_sparkline([None]) == " "
+
+
+@pytest.fixture
+def work(work: WorkDirectory) -> WorkDirectory:
+    """A session in which two cases failed for one reason, and one for another."""
+    night = samples.healthy_night(samples.few_cases()[:5])
+    again = "./plumbline run --environment {} --routine {} --bytes 8 --trials 7 --set-env=a:X=1"
+    lost = [("mpich", "bcast", "lost"), ("openmpi", "bcast", "lost"), ("mpich", "scan_sum", "slow")]
+    failed = [
+        replace(
+            result,
+            verdict=Verdict.INCOMPLETE if reason == "lost" else Verdict.REGRESSED,
+            reason=reason,
+            rerun=again.format(environment, routine),
+        )
+        for result, (environment, routine, reason) in zip(night.results, lost, strict=False)
+    ]
+    night.results = [*failed, *night.results[3:]]
+    night.write(work.sessions / samples.SESSION)
+    return work
+
+
+def chosen(work: WorkDirectory, *words: str) -> argparse.Namespace:
+    return choose_failed(work, build_parser().parse_args(["run", *words]))
+
+
+def test_what_failed_is_run_again_with_the_options_of_then(work: WorkDirectory):
+    found = chosen(work, "--failed", "--json", "x.json")
+    assert sorted(found.environment) == ["mpich", "openmpi"]
+    assert sorted(found.routine) == ["bcast", "scan_sum"]
+    assert (found.bytes, found.trials, found.set_env) == ([8], 7, [("a", "X", "1")])
+    assert (found.processes, found.json, found.name) == ([], Path("x.json"), "run")
+
+
+def test_a_number_chooses_what_stands_under_one_reason(work: WorkDirectory):
+    first = chosen(work, "--failed", f"{samples.SESSION}:1")
+    assert (first.environment, first.routine) == (["mpich", "openmpi"], ["bcast"])
+    second = chosen(work, "--failed", "latest:2")
+    assert (second.environment, second.routine) == (["mpich"], ["scan_sum"])
+
+
+@plants("use", "a session, a number or an option that chooses no failed case", "`run --failed`", "", 2,
+        "no finished session there; | it has groups 1 to 2; | runs cases as they were run; ")  # fmt: skip
+@pytest.mark.parametrize(
+    "words", [["--failed", "20200101T000000Z-1"], ["--failed", "latest:3"], ["--failed", "--routine", "bcast"]]
+)
+def test_what_chooses_nothing_is_refused(work: WorkDirectory, words, declared: Declared):
+    with pytest.raises(UsageError) as error:
+        chosen(work, *words)
+    declared.check_error(error.value)

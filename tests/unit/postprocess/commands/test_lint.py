@@ -14,12 +14,12 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.commands import lint as linting
 from postprocess.commands.lint import lint
 from postprocess.commands.site import check
-from postprocess.extensions.papers.common import printed
+from postprocess.extensions.papers import printed
 from postprocess.model.session import Selection
 from postprocess.references import reference_file
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import preview_plan
-from site_configs.validation.catalog import list_site_names
+from site_configs.validation.site_files import list_site_names
 from tests.support.factories.launch import write_references
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT

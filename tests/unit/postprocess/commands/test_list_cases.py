@@ -18,7 +18,7 @@ from postprocess.model.plan import SkippedCase
 from postprocess.model.session import Request, Selection
 from postprocess.results.launch_costs import list_jobs
 from postprocess.session.lifecycle.context import SessionContext
-from postprocess.setup.prepare import PreparedMachine
+from postprocess.setup import PreparedMachine
 from tests.support.factories.benchmark import osu_job
 from tests.support.factories.launch import CASES, planned
 

@@ -11,22 +11,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.judging import common_cause, common_cause_retest
-from postprocess.judging.common_cause import ALPHA, PROBE_CASES, CommonCause, find_common_causes
-from postprocess.judging.common_cause_retest import (
-    CommonCauseRetest,
-    describe_cause,
-    describe_controls,
-    name_confirmed_causes,
-)
-from postprocess.judging.common_shift import (
+from postprocess.base.formats import MEGABYTES, SECONDS
+from postprocess.judging import common_cause
+from postprocess.judging.common_cause import (
+    ALPHA,
     COMMON_CASES,
     FLOOR,
+    PROBE_CASES,
+    CommonCause,
     JudgedSlowdown,
     collect_slowdowns,
     compute_log_deviations,
     estimate_shift,
+    find_common_causes,
+)
+from postprocess.judging.retest import (
+    CommonCauseRetest,
+    describe_cause,
+    describe_controls,
+    name_confirmed_causes,
 )
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
@@ -265,7 +268,7 @@ def test_fresh_values_of_a_cause_are_medians(monkeypatch: pytest.MonkeyPatch):
         factors = [1.0 if each.launch.number <= 2 else slow for each in some]
         return SimpleNamespace(slowdown=median(factors))
 
-    monkeypatch.setattr(common_cause_retest, "evaluate_case", said)
+    monkeypatch.setattr(retest, "evaluate_case", said)
     retest.record_values(2, done, None, counts)
     assert (retest.fine, retest.slow, retest.refuted) == (1, 1, False)
     retest.record_values(2, done[1:], None, counts)  # its second value lacks a launch

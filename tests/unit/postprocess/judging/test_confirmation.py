@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import MEGABYTES
 from postprocess.base.progress import Progress
-from postprocess.base.units import MEGABYTES
 from postprocess.judging import confirmation
 from postprocess.judging.confirmation import LEAST_CASES_OF_SLOW_NODE, RetestCandidate, confirm_slow_cases
-from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.evaluate import evaluate_launches, judge_case
 from postprocess.judging.retest import RetestTarget
-from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome, select_places
 from postprocess.model.measurement import Measurement
@@ -27,7 +26,7 @@ from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.stats.confirmation_rule import FINE_TO_CLEAR
+from postprocess.stats.detection import FINE_TO_CLEAR
 from tests.support.factories.launch import (
     CASES,
     PLACE,

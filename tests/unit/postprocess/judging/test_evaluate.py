@@ -33,7 +33,7 @@ from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, comput
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.store import build_rows, read_sessions, write_session
 from postprocess.stats.band import compute_band
-from spack_envs.programs import BuiltBinary
+from spack_envs.installation import BuiltBinary
 from tests.support.factories.benchmark import measured
 from tests.support.factories.launch import (
     CASES,

@@ -24,7 +24,7 @@ from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.osu_imb_launch import FIRST_FOREIGN, FOREIGN
 from postprocess.parsers.reframe_report import BlockedTest
-from site_configs.schedulers.job_end import Ended, Ending, write_ended
+from site_configs.schedulers.base import Ended, Ending, write_ended
 from tests.support.factories import benchmark, record
 from tests.support.factories.launch import CASES, LIBRARY, VALUES, case, entry, leave, planned
 from tests.support.faults import Declared, plants

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.judging.rules import judge_case
+from postprocess.base.formats import MEGABYTES, SECONDS
+from postprocess.judging.evaluate import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement, TrialSummary
 from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.stats.band import compute_band
-from postprocess.stats.power import BLIND
+from postprocess.stats.detection import BLIND
 from tests.support.faults import Declared, plants
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.base.formats import DATE_FORMAT
-from postprocess.base.units import MEGABYTES
+from postprocess.base.formats import DATE_FORMAT, MEGABYTES
 from postprocess.judging import suspicion as session_history
 from postprocess.judging.suspicion import (
     NO_HISTORY,
@@ -27,7 +26,7 @@ from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.results.store import StoreError, StoreRow, write_session
 from postprocess.stats.band import compute_band
-from postprocess.stats.sequence import LONGEST_RUN, compute_gross_distance
+from postprocess.stats.detection import LONGEST_RUN, compute_gross_distance
 from postprocess.stats.sessions import SessionValue, number_day
 from tests.support.factories.launch import case, catalog_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from postprocess.base.documents.strict_json import JsonObject
+from postprocess.base.strict_json import JsonObject
 from postprocess.parsers.lateness import parse_lateness
 
 RUN = JsonObject({"processes": 1, "hosts": [{"name": "n1"}]})

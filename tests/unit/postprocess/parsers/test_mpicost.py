@@ -17,7 +17,7 @@ from postprocess.model.case import Case
 from postprocess.model.measurement import CaseRecord
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import read_launch
-from postprocess.stats.headline import summarise_trials
+from postprocess.stats.launches import summarise_trials
 from tests.support.factories import record as samples
 from tests.support.faults import MARK, plants
 

@@ -12,7 +12,7 @@ import pytest
 from postprocess.model.conditions import method_of
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import read_launch
-from postprocess.stats.headline import bound_slowest_mean
+from postprocess.stats.launches import bound_slowest_mean
 from tests.support.factories import record as samples
 from tests.support.factories.record import case_record, end_record, run_record
 from tests.support.faults import Declared, plants

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from postprocess.base.units import MEGABYTES
+from postprocess.base.formats import MEGABYTES
+from postprocess.judging.evaluate import judge_case
 from postprocess.judging.outcome import assess_launch, determine_outcome
-from postprocess.judging.rules import judge_case
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.measurement import CoreLatency
 from postprocess.model.plan import PlannedLaunch
@@ -19,7 +19,7 @@ from postprocess.model.reference import Reference
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.osu_imb_launch import check_quantile, find_unit_scale, read_benchmarks
 from postprocess.parsers.text_output import TableRow
-from spack_envs.programs import locate_program_file, read_program, write_program
+from spack_envs.installation import locate_program_file, read_program, write_program
 from tests.support.factories.benchmark import (
     ALLREDUCE,
     BARRIER,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from postprocess.parsers.reframe_report import find_blocking_test, find_test_entry, read_report
-from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.installation import FAILURE, is_without_source, write_failure
+from spack_envs.layout import SourceError, SpackEnvironmentError
 from tests.support.factories.launch import entry
 
 PLACE = {"system": "local", "partition": "cpu", "environ": "mpich-5_0_2"}

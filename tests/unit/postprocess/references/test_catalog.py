@@ -22,7 +22,7 @@ from postprocess.references.comparability import (
 from postprocess.references.reference_file import COLUMNS, ReferenceFileError
 from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.schema.waivers import DIFFERENCES
-from site_configs.topology.shell_limits import LIMITS
+from site_configs.topology.machine import LIMITS
 from tests.support.factories.launch import CASES, PLACE, case, origin_of, write_references
 from tests.support.factories.record import bound_run
 from tests.support.faults import Declared, plants

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from postprocess.base.formats import DATE_FORMAT
 from postprocess.model.reference import Reference
 from postprocess.references import lint as reference_lint
-from postprocess.references import provenance, reference_file, session_priors
+from postprocess.references import provenance, reference_file
 from postprocess.references.lint import lint_reference, lint_references
 from postprocess.references.reference_file import COLUMNS
 from tests.support.factories.launch import CASES, PLACE, origin_of, write_references
@@ -189,7 +189,7 @@ def test_numbers_that_no_machine_has_are_found(changes, said: str):
     assert bool(found) == bool(said) and said in found
 
 
-HEAD = "# from where\n" + "\t".join(session_priors.COLUMNS) + "\n"
+HEAD = "# from where\n" + "\t".join(reference_file.COLUMNS) + "\n"
 ROW = "evict\t8\t{}\t{}\t5\t40\n"
 
 
@@ -210,7 +210,7 @@ ROW = "evict\t8\t{}\t{}\t5\t40\n"
 def test_a_table_of_spreads_between_sessions_with_a_fault_is_found(tmp_path: Path, text: str, fault: str):
     path = tmp_path / "spreads.tsv"
     path.write_text(text)
-    (found,) = session_priors.lint_session_priors(path)
+    (found,) = reference_file.lint_session_priors(path)
     assert found.startswith(f"{path}: {fault}")
-    (found,) = session_priors.lint_session_priors(tmp_path / "none.tsv")
+    (found,) = reference_file.lint_session_priors(tmp_path / "none.tsv")
     assert "cannot be read" in found

@@ -17,7 +17,7 @@ from postprocess.model.options import AS_REFERENCES
 from postprocess.model.reference import Reference
 from postprocess.model.session import Selection, use_reference_trials
 from postprocess.references import provenance, reference_file
-from postprocess.references.trial_count import describe_unusual_trials, read_reference_trials
+from postprocess.references.catalog import describe_unusual_trials, read_reference_trials
 from tests.support.factories.launch import CASES, PLACE, origin_of, planned
 from tests.support.paths import ROOT
 from tests.support.request import ask

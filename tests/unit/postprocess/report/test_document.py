@@ -11,7 +11,7 @@ import pytest
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.text_table import TextTable
+from postprocess.base.formats import TextTable
 from postprocess.report.document import (
     Commands,
     Document,

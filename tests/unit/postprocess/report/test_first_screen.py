@@ -8,7 +8,7 @@ import pytest
 
 from postprocess.model.verdict import Verdict
 from postprocess.report import first_screen as view
-from postprocess.report.heat_map import build_limit_map, build_verdict_map
+from postprocess.report.grids import build_limit_map, build_verdict_map
 from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
 

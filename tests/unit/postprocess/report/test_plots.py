@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from postprocess.base import formats
-from postprocess.report import axes, legend, panels, plots
-from postprocess.report.panels import Panel, PanelLine, Point
+from postprocess.report import drawing, plots
+from postprocess.report.drawing import Panel, PanelLine, Point
 from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 from tests.support.factories import report as samples
 
@@ -26,8 +26,8 @@ def panel_of(routine, number=0, results=RESULTS):
     own = [r for r in results if r.case.routine == routine]
     size = sorted({r.case.bytes for r in own})[number]
     chosen = [r for r in own if r.case.bytes == size]
-    styles = {name: n for n, name in enumerate(panels.list_environments(results))}
-    lines = panels.build_lines(chosen, "processes", styles, False)
+    styles = {name: n for n, name in enumerate(drawing.list_environments(results))}
+    lines = drawing.build_lines(chosen, "processes", styles, False)
     return Panel("8 B", "processes", lines)
 
 
@@ -65,14 +65,14 @@ def test_x_has_ticks_only_where_something_was_measured():
 
 def test_labels_of_x_keep_a_distance():
     """Of sizes to 2 MiB and of partners in ping-pong, whose labels ran into each other."""
-    _, plot = axes.draw_panel("", "bytes")
-    axes.set_logarithmic_x(plot, [2**k for k in range(22)], "bytes")
+    _, plot = drawing.draw_panel("", "bytes")
+    drawing.set_logarithmic_x(plot, [2**k for k in range(22)], "bytes")
     shown = [tick for tick, text in _labels(plot) if text]
-    wide = math.log(2**21) * axes.LABEL_WIDTH[True]
+    wide = math.log(2**21) * drawing.LABEL_WIDTH[True]
     assert len(shown) > 3
     assert all(math.log(b / a) > 0.99 * wide for a, b in pairwise(shown))
-    _, plot = axes.draw_panel("", "peer")
-    axes.set_linear_x(plot, [1, 4, 16, 64, 127])
+    _, plot = drawing.draw_panel("", "peer")
+    drawing.set_linear_x(plot, [1, 4, 16, 64, 127])
     assert [text for _, text in _labels(plot)] == ["1", "", "16", "64", "127"]
 
 
@@ -230,7 +230,7 @@ def test_ids_are_unique_among_pictures():
 
 
 def test_colours_follow_the_page():
-    for svg in (plots.draw_lines(panel_of("bcast", 1)), *legend.draw_sign_keys().values()):
+    for svg in (plots.draw_lines(panel_of("bcast", 1)), *plots.draw_sign_keys().values()):
         assert not re.search(r"#[0-9a-f]{6}", svg)
 
 
@@ -245,5 +245,5 @@ def test_the_users_own_style_changes_nothing():
 
 
 def test_every_sign_has_its_key():
-    assert set(legend.draw_sign_keys()) >= {*plots.KINDS, *plots.LEVELS, "band", "failed", "missing"}
-    assert all('aria-hidden="true"' in key for key in legend.draw_sign_keys().values())
+    assert set(plots.draw_sign_keys()) >= {*plots.KINDS, *plots.LEVELS, "band", "failed", "missing"}
+    assert all('aria-hidden="true"' in key for key in plots.draw_sign_keys().values())

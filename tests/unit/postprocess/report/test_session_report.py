@@ -17,9 +17,9 @@ from postprocess.base import files, formats
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import Verdict
-from postprocess.report import case_table, curves, session_document, session_report, trial_selection
-from postprocess.report.past import Past, find_news
-from postprocess.results.nights import Night
+from postprocess.report import case_table, curves, session_report, trial_selection
+from postprocess.report.first_screen import Past, find_news
+from postprocess.results.query import Night
 from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
@@ -384,7 +384,7 @@ def test_hostile_names_of_figures_are_shown_and_not_obeyed(three):
 
 def test_a_large_night_is_a_page_that_opens(monkeypatch):
     """Thousands of cases: a page of few megabytes that says what it leaves out."""
-    monkeypatch.setattr(session_document, "MOST_GROUPS", 20)
+    monkeypatch.setattr(session_report, "MOST_GROUPS", 20)
     monkeypatch.setattr(case_table, "MOST_CASES", 3000)
     planned = sizes.cases(routines=45)
     night = sizes.three_programs(planned)

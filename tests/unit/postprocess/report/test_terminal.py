@@ -10,7 +10,7 @@ import pytest
 
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import HEALTHY, Verdict
-from postprocess.report import case_lines
+from postprocess.report import overview
 from postprocess.report import terminal as tables
 from postprocess.results.summary import SessionSummary, parse_summary
 from tests.support.factories import report as samples
@@ -71,7 +71,7 @@ def test_each_failed_case_is_there_and_each_reason_once(bad):
     text = tables.render_terminal(bad, 80, False)
     for result in bad.failed:
         assert len(re.findall(rf"{re.escape(result.case.key)}$", text, re.M)) == 1
-    for number, group in enumerate(case_lines.list_groups(bad), 1):
+    for number, group in enumerate(overview.list_groups(bad), 1):
         assert not group.reason or len(re.findall(re.escape(group.reason), text)) == 1
         again = f"  again: ./plumbline run --failed {samples.SESSION}:{number}\n"
         assert (again in text) == bool(group.results[0].rerun)
@@ -152,7 +152,7 @@ def test_what_is_not_listed_is_counted_and_can_be_found(large, terminal, monkeyp
     monkeypatch.setattr(tables, "MOST_IN_PIPE", 100)
     text = COLOUR.sub("", tables.render_terminal(large, 120, terminal))
     named = len(large.failed) + len(large.outliers)
-    groups = case_lines.list_groups(large)
+    groups = overview.list_groups(large)
     heads = len(re.findall(r"^  again: ", text, re.M))
     assert heads <= (tables.MOST_IN_TERMINAL if terminal else 100)
     outside = [line for line in text.splitlines() if line.startswith("and ")]
@@ -186,7 +186,7 @@ def test_notes_and_reasons_for_skipping_are_printed(bad):
 
 
 def test_the_worst_comes_first(bad):
-    groups = case_lines.list_groups(bad)
+    groups = overview.list_groups(bad)
     words = [f"{each.verdict} {len(each.results)}" for each in groups]
     assert words[:5] == ["incorrect 1", "timeout 6", "regressed 1", "regressed 1", "regressed 1"]
     text = tables.render_terminal(bad, 80, False)
@@ -209,7 +209,7 @@ def test_a_command_is_whole_on_its_line_in_a_terminal(bad, width, monkeypatch):
     tables.print_verdict_table(bad, width, stream)
     assert ESCAPE in stream.getvalue()
     lines = COLOUR.sub("", stream.getvalue()).splitlines()
-    for number in range(1, len(case_lines.list_groups(bad)) + 1):
+    for number in range(1, len(overview.list_groups(bad)) + 1):
         assert f"  again: ./plumbline run --failed {samples.SESSION}:{number}" in lines
 
 

@@ -16,7 +16,7 @@ from postprocess.report import trial_selection
 from postprocess.report.trial_selection import LaunchTrials
 from postprocess.results.store import StoreRow, build_rows, read_sessions, write_session
 from postprocess.results.summary import parse_summary
-from postprocess.stats.headline import mark_removed_trials
+from postprocess.stats.launches import mark_removed_trials
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 from tests.support.factories.benchmark import measured

@@ -10,9 +10,8 @@ import pytest
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.results import index, store
-from postprocess.results.index import COLUMNS, FOLDER, ORDER
-from postprocess.results.query import read_headlines
+from postprocess.results import query, store
+from postprocess.results.query import FOLDER, INDEX_COLUMNS, ORDER, read_headlines
 from postprocess.results.store import StoreError, read_sessions
 from tests.support.factories.store import Site, session_name
 from tests.support.faults import Declared, plants
@@ -38,7 +37,7 @@ def folder(made, tmp_path) -> Path:
 
 
 def expected(folder: Path) -> pl.DataFrame:
-    return read_sessions(folder).select(COLUMNS).sort(*ORDER)
+    return read_sessions(folder).select(INDEX_COLUMNS).sort(*ORDER)
 
 
 def change(path: Path, **columns: pl.Expr) -> None:
@@ -126,7 +125,7 @@ def test_only_the_columns_that_are_asked_for(folder):
 
 def test_an_empty_store_has_no_headlines(tmp_path):
     found = read_headlines(tmp_path)
-    assert found.is_empty() and found.columns == COLUMNS
+    assert found.is_empty() and found.columns == INDEX_COLUMNS
     with pytest.raises(StoreError, match="none: No such file"):
         read_headlines(tmp_path / "none")
 
@@ -176,8 +175,8 @@ def test_what_was_read_once_is_not_read_again(folder, monkeypatch):
     first = read_headlines(folder)
     SITE.write(folder, NIGHTS)
     read = []
-    original = index.read_session
-    monkeypatch.setattr(index, "read_session", lambda path, names: read.append(path) or original(path, names))
+    original = query.read_session
+    monkeypatch.setattr(query, "read_session", lambda path, names: read.append(path) or original(path, names))
     assert read_headlines(folder).height == first.height + SITE.cases
     assert read == [session_file(folder, NIGHTS)]
     assert read_headlines(folder).equals(expected(folder))
@@ -235,7 +234,7 @@ def test_where_no_index_can_be_kept_the_answer_is_the_same(folder):
 
 
 def test_long_work_is_told(folder, monkeypatch):
-    monkeypatch.setattr(index, "MANY", 3)
+    monkeypatch.setattr(query, "MANY", 3)
     said: list[str] = []
     read_headlines(folder, say=said.append)
     assert said == ["reading 9 sessions of 202111 for the first time",

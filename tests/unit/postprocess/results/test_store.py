@@ -25,7 +25,7 @@ from postprocess.model.verdict import Verdict
 from postprocess.parsers import mpicost
 from postprocess.results import store
 from postprocess.results.store import StoreError, StoreRow, read_sessions, write_session
-from postprocess.stats.headline import summarise_trials
+from postprocess.stats.launches import summarise_trials
 from tests.support.factories import record as samples
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT

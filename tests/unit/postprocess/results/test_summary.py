@@ -16,7 +16,7 @@ from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.summary import BuiltProgram, environments, load_summary, parse_summary, programs
-from spack_envs.programs import BuiltBinary
+from spack_envs.installation import BuiltBinary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 from tests.support.factories.launch import CASES, book_of, finished, finished_with_wrong_data

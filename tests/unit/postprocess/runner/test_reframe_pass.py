@@ -30,7 +30,7 @@ from postprocess.runner.reframe_pass import (
     shorten_test_name,
 )
 from site_configs.schema.variables import SESSION
-from spack_envs.programs import BuiltBinary, write_program
+from spack_envs.installation import BuiltBinary, write_program
 from tests.support.factories import record
 from tests.support.factories.launch import CASES, VALUES, case, leave, planned
 from tests.support.faults import Declared, plants

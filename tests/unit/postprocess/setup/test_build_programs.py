@@ -12,19 +12,23 @@ from pathlib import Path
 
 import pytest
 
+from postprocess import setup as building
 from postprocess.base.processes import find_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.setup import build_programs as building
-from postprocess.setup.build_programs import BuildOutcome, build_at_once, build_programs
-from postprocess.setup.prepare import PreparedMachine
+from postprocess.setup import BuildOutcome, PreparedMachine, build_at_once, build_programs
 from site_configs.mpi.inventory import Inventory
 from site_configs.programs.program import PRODUCTS
 from site_configs.schema.variables import SESSION
-from spack_envs.errors import SpackEnvironmentError
-from spack_envs.installation import FAILURE, RECORD, Installation
-from spack_envs.layout import SpackLayout
-from spack_envs.programs import keep_installed, locate_program_file, read_program
+from spack_envs.installation import (
+    FAILURE,
+    RECORD,
+    Installation,
+    keep_installed,
+    locate_program_file,
+    read_program,
+)
+from spack_envs.layout import SpackEnvironmentError, SpackLayout
 from tests.support.factories.setup import MACHINE, SPACK, make_mpi
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT

@@ -11,9 +11,8 @@ import pytest
 from scipy.stats import t as student
 
 from postprocess.model.reference import Prior, Reference, SessionEvidence
-from postprocess.stats.band import SLOW_ALPHA, compute_band
-from postprocess.stats.estimate import estimate_references
-from postprocess.stats.session_prior import add_session_priors, measure_spreads
+from postprocess.stats.band import SLOW_ALPHA, compute_band, estimate_references
+from postprocess.stats.priors import add_session_priors, measure_spreads
 from postprocess.stats.sessions import (
     DAY_SHARE,
     SessionValue,

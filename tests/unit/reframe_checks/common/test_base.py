@@ -17,8 +17,8 @@ from postprocess.model.options import AGAIN
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.session import Selection
-from site_configs.schedulers.pbs import launchers as pbs_launchers
-from site_configs.schedulers.slurm.scheduler import SCHEDULER as SLURM
+from site_configs.schedulers import pbs_backend as pbs_launchers
+from site_configs.schedulers.slurm import SCHEDULER as SLURM
 from site_configs.topology.layouts import Layout
 from tests.support.factories.launch import case, planned
 from tests.support.request import ask, made_for_a_site

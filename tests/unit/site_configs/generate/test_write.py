@@ -22,7 +22,7 @@ from site_configs.schedulers.base import NodeKind, Queue
 from site_configs.schedulers.lsf import LSF
 from site_configs.schedulers.module_systems import module_system
 from site_configs.schedulers.registry import SchedulerError
-from site_configs.schedulers.slurm.scheduler import SLURM
+from site_configs.schedulers.slurm import SLURM
 from site_configs.schema.fields import NAME
 from tests.support.factories.scheduler import CRAY, GROWN, NODE, PBS, TORQUE
 from tests.support.factories.site import CRAY_MPICH, MPICH, OPENMPI, PLAIN, pbs, slurm, text_of

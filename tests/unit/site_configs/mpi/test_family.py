@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.base.documents.records import parse_record
+from postprocess.base.records import parse_record
 from postprocess.model.case import NAME
 from site_configs.mpi import family as mpis
 from site_configs.mpi.family import (

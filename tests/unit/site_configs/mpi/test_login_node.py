@@ -8,10 +8,9 @@ import pytest
 
 from site_configs.mpi import login_node, probe, wheels
 from site_configs.mpi.family import Mpi, Unusable
-from site_configs.mpi.identify import extract_identity, identify_wrapper
 from site_configs.mpi.login_node import find_cray_mpi, find_login_mpis, list_cray_modules
 from site_configs.mpi.modules import ModuleListing
-from site_configs.mpi.probe import Candidate
+from site_configs.mpi.probe import Candidate, extract_identity, identify_wrapper
 from site_configs.mpi.wheels import WheelError
 from tests.support.fake_mpis import MPICH, OPENMPI, install, script
 from tests.support.faults import Declared, plants

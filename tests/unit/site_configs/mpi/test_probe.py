@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from site_configs.common import Topology, environment, partition, site
+from site_configs.mpi import probe
 from site_configs.mpi import probe as module
 from site_configs.mpi.family import Mpi, Unusable
-from site_configs.mpi.probe import Candidate, probe_wrapper
-from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, all_end, install, says, script
+from site_configs.mpi.probe import (
+    NAMES,
+    PREFIXES,
+    UNSET,
+    Candidate,
+    find_companion_launcher,
+    find_on_path,
+    identify_wrapper,
+    probe_wrapper,
+    strip_allocation,
+)
+from site_configs.mpi.wheels import try_imb
+from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, all_end, debian, install, says, script
+from tests.support.interactive_job import IN_A_JOB
 
 
 @pytest.fixture(autouse=True)
@@ -162,3 +179,168 @@ def test_nothing_is_left_in_the_directory_for_temporary_files(tmp_path: Path, mo
 def test_the_prefix_is_above_the_wrapper_unless_it_is_known(tmp_path: Path):
     assert candidate(tmp_path / "bin" / "mpicc").root == tmp_path
     assert candidate(tmp_path / "bin" / "mpicc", prefix=Path("/opt")).root == Path("/opt")
+
+
+REFUSES = "env | grep -E '^(SLURM|PBS|LSB)_|^PE_HOST|BOOTSTRAP' && exit 9"
+KEPT = {"PATH": "/usr/bin:/bin", "FI_PROVIDER": "tcp", "OMPI_MCA_btl": "self", "SLURMISH": "1"}
+
+
+@pytest.fixture(autouse=True)
+def in_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in IN_A_JOB.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_what_a_batch_system_tells_is_left_out_and_nothing_else():
+    assert strip_allocation(KEPT | IN_A_JOB) == KEPT
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.sampled_from(PREFIXES), max_size=5),
+    st.lists(st.sampled_from(NAMES)),
+    st.from_regex(r"[A-Z_]{1,9}", fullmatch=True),
+)
+def test_a_script_leaves_out_the_same(prefixes: list[str], names: list[str], end: str):
+    told = KEPT | {f"{each}{end}": "x" for each in prefixes} | dict.fromkeys(names, "x")
+    done = subprocess.run(
+        ["bash", "-c", f"set -e; {UNSET}; env -0"], env=told, capture_output=True, check=True, text=True
+    )
+    lines = dict(line.partition("=")[::2] for line in done.stdout.split("\0") if line)
+    own = {"PWD", "SHLVL", "_", "OLDPWD"}
+    assert lines.keys() - own == strip_allocation(told).keys() - own
+
+
+def test_an_mpi_is_probed_without_it(tmp_path: Path):
+    mpicc = install(tmp_path, starts=f"{REFUSES}\n{says(MPICH)}")
+    assert isinstance(probe_wrapper(Candidate(mpicc, mpicc.with_name("mpiexec"), "path")), Mpi)
+
+
+def test_an_mpi_is_identified_without_it(tmp_path: Path):
+    program = f"#!/bin/sh\n{REFUSES}\nprintf '{MPICH}'"
+    (tmp_path / "program").write_text(program)
+    body = f'{COMPILES.rpartition(";")[0]}; cp {tmp_path}/program "$2"; chmod +x "$2"'
+    mpicc = script(tmp_path / "bin" / "mpicc", body)
+    assert isinstance(identify_wrapper(Candidate(mpicc, mpicc, "path")), Mpi)
+
+
+def test_imb_is_tried_without_it(tmp_path: Path):
+    mpicc = install(tmp_path, starts=REFUSES + " || echo nothing of a job; exit 1")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libmpi.so.12").touch()
+    words = (str(tmp_path), str(mpicc), str(mpicc.with_name("mpiexec")))
+    mpi = Mpi("m", "mpich", "5.0.2", "MPICH", "path", *words)
+    assert "exit code 9" not in try_imb(mpi, [tmp_path], print).problem
+
+
+@pytest.mark.parametrize(
+    ("launcher", "scheduler", "nodes", "told"),
+    [
+        (["/opt/mpich/bin/mpiexec"], "local", 1, False),
+        ("mpirun", "local", 1, False),
+        ("srun", "local", 1, True),  # it must find the job
+        (["srun", "--mpi=pmi2"], "local", 1, True),
+        (["mpiexec"], "local", 2, True),  # so must this, for the other node
+        (["mpiexec"], "slurm", 1, True),  # in a job of its own
+    ],
+)
+def test_launches_on_this_node_are_started_without_it(launcher, scheduler, nodes, told):
+    place = partition(
+        "cpu", topology=Topology(4, nodes=nodes), environments=["m"], scheduler=scheduler, prepare_cmds=["true"]
+    )
+    mpi = environment("m", family="mpich", library="MPICH 5", launcher=launcher)
+    (system,) = site("s", description="", partitions=[place], environments=[mpi])["systems"]
+    assert system["partitions"][0]["prepare_cmds"] == [*([] if told else [UNSET]), "true"]
+
+
+def found(*directories: Path | str) -> list[str]:
+    """The wrappers on a search path of these directories."""
+    return [str(each.mpicc) for each in find_on_path(os.pathsep.join(map(str, directories)))]
+
+
+def test_a_wrapper_is_found_with_its_launcher(tmp_path: Path):
+    mpicc = install(tmp_path)
+    found = find_on_path(str(tmp_path / "bin"))
+    assert found == [Candidate(mpicc, tmp_path / "bin" / "mpiexec", "path")]
+
+
+def test_wrappers_come_in_the_order_of_the_path(tmp_path: Path):
+    install(tmp_path / "b")
+    install(tmp_path / "a")
+    expected = [f"{tmp_path}/b/bin/mpicc", f"{tmp_path}/a/bin/mpicc"]
+    assert found(tmp_path / "b" / "bin", tmp_path / "a" / "bin") == expected
+
+
+def test_a_directory_that_is_on_the_path_twice_counts_once(tmp_path: Path):
+    """As /bin, which is a link to /usr/bin today."""
+    install(tmp_path / "usr")
+    (tmp_path / "bin").symlink_to("usr/bin")
+    paths = (tmp_path / "bin", tmp_path / "usr" / "bin", tmp_path / "bin" / "." / "..", tmp_path / "bin")
+    assert found(*paths) == [f"{tmp_path}/usr/bin/mpicc"]
+
+
+@pytest.mark.parametrize("entry", ["", "none", "file", "loop", "closed"])
+def test_a_path_with_nonsense_in_it_is_searched_all_the_same(tmp_path: Path, entry: str):
+    install(tmp_path / "mpi")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    directory = tmp_path / entry if entry else ""
+    assert found(directory, tmp_path / "mpi" / "bin") == [f"{tmp_path}/mpi/bin/mpicc"]
+
+
+def test_only_what_can_be_run_is_a_wrapper(tmp_path: Path):
+    bin_ = install(tmp_path).parent
+    (bin_ / "mpicc.old").write_text("")
+    (bin_ / "mpicc.gone").symlink_to("nothing")
+    for other in ("mpiccx", "mpic++", "xmpicc", "mpicc_wrapper"):
+        script(bin_ / other, "exit 0")
+    assert found(bin_) == [f"{bin_}/mpicc"]
+
+
+@pytest.mark.parametrize("chosen", ["openmpi", "mpich"])
+def test_debians_two_mpis_are_two_and_the_plain_name_is_none(tmp_path: Path, chosen: str):
+    bin_ = debian(tmp_path, chosen)
+    assert find_on_path(str(bin_)) == [
+        Candidate(bin_ / f"mpicc.{name}", bin_ / f"mpiexec.{name}", "debian") for name in ("mpich", "openmpi")
+    ]
+
+
+def test_alternatives_may_be_relative_links_and_lead_through_linked_directories(tmp_path: Path):
+    bin_ = debian(tmp_path)
+    (tmp_path / "bin").symlink_to("usr/bin")
+    for directory, name, target in (
+        (bin_, "mpicc", "../../etc/alternatives/mpicc"),
+        (tmp_path / "etc" / "alternatives", "mpicc", "../../bin/mpicc.openmpi"),
+    ):
+        (directory / name).unlink()
+        (directory / name).symlink_to(target)
+    assert found(tmp_path / "bin") == [f"{bin_}/mpicc.mpich", f"{bin_}/mpicc.openmpi"]
+
+
+def test_a_plain_name_that_is_an_mpi_of_its_own_stays(tmp_path: Path):
+    bin_ = install(tmp_path).parent
+    install(tmp_path, suffix=".mpich")
+    assert found(bin_) == [f"{bin_}/mpicc", f"{bin_}/mpicc.mpich"]
+
+
+def test_open_mpis_own_link_is_an_mpi(tmp_path: Path):
+    bin_ = tmp_path / "bin"
+    script(bin_ / "opal_wrapper", "exit 0")
+    (bin_ / "mpicc").symlink_to("opal_wrapper")
+    assert found(bin_) == [f"{bin_}/mpicc"]
+
+
+def test_links_in_a_circle_end_the_search(tmp_path: Path):
+    bin_ = install(tmp_path, suffix=".mpich").parent
+    (bin_ / "a").symlink_to("b")
+    (bin_ / "b").symlink_to("a")
+    assert not probe.is_link_to(bin_ / "a", {bin_ / "mpicc.mpich"})
+
+
+def test_the_launcher_has_the_suffix_of_the_wrapper():
+    found = find_companion_launcher(Path("/opt/mpicc-1/bin/mpicc"))
+    assert found == Path("/opt/mpicc-1/bin/mpiexec")
+    assert find_companion_launcher(Path("/opt/intel/bin/mpiicx")) == Path("/opt/intel/bin/mpiexec")
+    assert find_companion_launcher(Path("/usr/bin/mpicc.mpich"), "mpirun") == Path("/usr/bin/mpirun.mpich")
+    found = find_companion_launcher(Path("/usr/bin/mpicc.openmpi"))
+    assert found == Path("/usr/bin/mpiexec.openmpi")

@@ -12,7 +12,7 @@ import pytest
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi, MpiWord, Unusable, is_of_release, name_distinctly, parse_mpi_word
 from site_configs.mpi.inventory import collect_inventory, find_release, load_inventory
-from site_configs.mpi.standard_abi import HEADER, LIBRARY, adopt_standard_abi, build_launch_variables
+from site_configs.mpi.layers import HEADER, LIBRARY, adopt_standard_abi, build_launch_variables
 from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, install, says, script
 from tests.support.faults import Declared, plants
 

@@ -34,7 +34,7 @@ from postprocess.extensions.procurement.rules import rules
 from postprocess.model.options import CACHE_STATE, ITERATION_COUNT
 from site_configs.annotations import find_fault
 from site_configs.programs.installed import Programs
-from spack_envs.recipes import BUILT
+from spack_envs.layout import BUILT
 
 assert parse_programs("strange") == ["strange"]
 assert CACHE_STATE.programs_with("odd") == ("strange",)

@@ -16,13 +16,23 @@ from postprocess.base.progress import Progress
 from postprocess.judging.retest import RetestTarget, describe_unavoidable_nodes
 from postprocess.parsers.reframe_report import ReportedTest
 from postprocess.runner.reframe_pass import cancel_jobs
-from site_configs.generate.entries import format_registered
+from site_configs.generate.write import format_registered
 from site_configs.mpi.family import Mpi
-from site_configs.schedulers import registry
-from site_configs.schedulers.base import Ask, NodeKind, Pairing, Queue, QueueError, Scheduler
-from site_configs.schedulers.job_end import Ended, Ending, write_ended
-from site_configs.schedulers.pbs import launchers as pbs_launchers
-from site_configs.schedulers.pbs.scheduler import PBS
+from site_configs.schedulers import pbs_backend as pbs_launchers
+from site_configs.schedulers import registry, slurm
+from site_configs.schedulers import slurm_backend as slurm_launchers
+from site_configs.schedulers.base import (
+    Ask,
+    Ended,
+    Ending,
+    NodeKind,
+    Pairing,
+    Queue,
+    QueueError,
+    Scheduler,
+    write_ended,
+)
+from site_configs.schedulers.pbs import PBS
 from site_configs.schedulers.registry import (
     LOCAL,
     SCHEDULERS,
@@ -31,11 +41,8 @@ from site_configs.schedulers.registry import (
     detect_scheduler,
     find_scheduler,
 )
-from site_configs.schedulers.slurm import launchers as slurm_launchers
-from site_configs.schedulers.slurm import scheduler as slurm
-from site_configs.validation import on_this_machine
-from site_configs.validation.on_this_machine import LocalMachine, check_batch_partition
-from site_configs.validation.rules import check_topology
+from site_configs.validation import rules
+from site_configs.validation.rules import LocalMachine, check_batch_partition, check_topology
 from tests.support.factories.launch import planned
 from tests.support.factories.scheduler import CRAY, answering
 from tests.support.factories.scheduler import PBS as PBS_ANSWERS
@@ -134,7 +141,7 @@ def test_a_new_site_has_its_options_and_its_launcher(here: Scheduler):
     ],
 )  # fmt: skip
 def test_a_site_is_held_against_it(here, backend, queue, nodes, said):
-    partition = on_this_machine.DeclaredEntry(
+    partition = rules.DeclaredEntry(
         "partition",
         {
             "name": "cpu",
@@ -227,7 +234,7 @@ def test_backends_and_commands_are_of_one_scheduler_each():
 # --- nobody decides by a name
 
 #: What others may import of this package: what is the same of every scheduler.
-FOR_ALL = {"base", "hardware_threads", "job_end", "module_systems", "registry"}
+FOR_ALL = {"base", "module_systems", "registry"}
 FACADES = {"slurm.py", "pbs.py"}  # of ``site_configs``, for site files
 NAMING = re.compile(r"title|backend|registered_name|scheduler")
 

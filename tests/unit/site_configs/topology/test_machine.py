@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postprocess.references.comparability import find_missing_fact, join_conditions, list_differences
 from site_configs.topology import machine
 from site_configs.topology.machine import (
+    LIMITS,
     Cache,
+    compute_flush_bytes,
     count_cores_and_sockets,
     count_threads_per_core,
+    describe_limits,
+    describe_own_limits,
+    measure_flush_seconds,
     parse_cache_bytes,
     parse_cpu_list,
     read_caches,
     read_cpu_model,
+    read_limits,
     read_machine,
     read_quota_cpus,
+    write_limits_command,
 )
 from tests.support.factories.processor import SAMPLES
 
@@ -201,3 +211,63 @@ def test_busy_share_is_what_was_not_idle(tmp_path: Path):
     assert machine.compute_busy_share((850, 1000), (950, 1100)) == 0
     assert machine.read_cpu_times(tmp_path / "none") == (0, 0)
     assert machine.compute_busy_share((0, 0), (0, 0)) == 0
+
+
+MB = 1024**2
+CACHES = (Cache(1, "Data", MB // 32, 2), Cache(2, "Unified", MB, 2), Cache(3, "Unified", 32 * MB, 16))
+
+
+@pytest.mark.parametrize(
+    ("caches", "ranks", "expected"),
+    [
+        (CACHES, 1, 66 * MB),
+        (CACHES, 8, 32 * MB + 2 * MB),  # spread over four last-level caches, two at each
+        (CACHES, 64, 2 * MB + 4 * MB),
+        (CACHES[:2], 1, 2 * MB),  # the second level is the last one
+        ((), 1, 0),
+    ],
+)
+def test_a_rank_walks_its_share_of_twice_the_caches(caches, ranks, expected):
+    machine = replace(read_machine(), caches=caches, hardware_threads=64)
+    assert compute_flush_bytes(machine, ranks) == expected
+
+
+def test_a_walk_is_measured_once():
+    assert measure_flush_seconds() == measure_flush_seconds() > 0
+
+
+PLENTY = {"l": "unlimited", "v": "unlimited", "n": "1048576", "u": "63000"}
+
+
+def test_a_job_script_writes_the_limits_of_its_shell(tmp_path: Path):
+    path = tmp_path / "a b.limits"
+    command = f"ulimit -Sl 64; ulimit -Sn 128; ulimit -Sv 3000000; {write_limits_command(path, 2)}"
+    subprocess.run(["bash", "-c", command], check=True)
+    said = read_limits(path)[LIMITS]
+    assert said.startswith("locked memory 64 KiB, address space 3000000 KiB, open files 128, processes ")
+    assert said.endswith(", CPUs of a quota 2")
+
+
+def test_limits_that_no_launch_comes_near_are_alike():
+    other = PLENTY | {"n": "20000", "u": "62998"}
+    assert describe_limits(PLENTY) == describe_limits(other)
+    assert describe_limits(PLENTY | {"n": "1024"}) != describe_limits(PLENTY)
+    assert describe_limits(PLENTY | {"l": "8192"}) != describe_limits(PLENTY)
+    assert describe_own_limits(None).startswith("locked memory ")
+
+
+@pytest.mark.parametrize("text", [None, "", "l 64\nv", "l -1\n", "x 3\n", "l \n"])
+def test_what_is_not_understood_is_not_told(tmp_path: Path, text: str | None):
+    if text is not None:
+        (tmp_path / "l").write_text(text)
+    assert read_limits(tmp_path / "l") == {}
+
+
+def test_other_limits_are_other_conditions_and_older_references_tell_none():
+    ours, theirs = ({LIMITS: describe_limits(PLENTY | {"l": each})} for each in ("64", "8192"))
+    assert [each.name for each in list_differences(ours, theirs)] == [LIMITS]
+    assert list_differences(ours, ours) == []
+    assert list_differences(ours, {}) == [] and find_missing_fact(ours, {}) == ""
+    assert join_conditions({"caches": "x"}, {"caches": "x", **ours})[LIMITS] == ours[LIMITS]
+    with pytest.raises(ValueError, match=LIMITS):
+        join_conditions(ours, theirs)

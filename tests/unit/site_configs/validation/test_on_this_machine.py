@@ -11,12 +11,12 @@ from site_configs.schedulers import registry
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.lsf import LSF
 from site_configs.schedulers.module_systems import ModuleSystem
-from site_configs.schedulers.pbs.scheduler import PBS as PBS_SCHEDULER
+from site_configs.schedulers.pbs import PBS as PBS_SCHEDULER
 from site_configs.schedulers.registry import SchedulerError
-from site_configs.schedulers.slurm.scheduler import SLURM
-from site_configs.validation import on_this_machine
-from site_configs.validation.on_this_machine import LocalMachine, find_longest_job, find_machine_faults, is_here
+from site_configs.schedulers.slurm import SLURM
+from site_configs.validation import rules
 from site_configs.validation.reader import Reader, SiteReading
+from site_configs.validation.rules import LocalMachine, find_longest_job, find_machine_faults, is_here
 from tests.support.factories.scheduler import CRAY, GROWN, PBS, TORQUE, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, pbs, slurm, text_of
 from tests.support.fake_mpis import script
@@ -42,8 +42,8 @@ def read(tmp_path: Path):
 @pytest.fixture
 def told(read, monkeypatch: pytest.MonkeyPatch):
     """The faults of a site file on a machine, without those of its compiler wrappers."""
-    monkeypatch.setattr(on_this_machine, "check_wrapper", lambda *_: ())
-    monkeypatch.setattr(on_this_machine, "check_prefix", lambda *_: ())
+    monkeypatch.setattr(rules, "check_wrapper", lambda *_: ())
+    monkeypatch.setattr(rules, "check_prefix", lambda *_: ())
 
     def of(text: str, scheduler: Scheduler | None = CLUSTER, **more) -> list[str]:
         here = LocalMachine(**{"cores": 16, "modules": LMOD, "scheduler": scheduler} | more)
@@ -165,7 +165,7 @@ def wrappers(read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The faults on a machine where one module brings one wrapper."""
     script(tmp_path / "bin" / "mpicc", "true")
     (tmp_path / ".bash_profile").write_text(SHELL.format(tmp_path / "bin"))
-    monkeypatch.setattr(on_this_machine, "check_prefix", lambda *_: ())
+    monkeypatch.setattr(rules, "check_prefix", lambda *_: ())
     monkeypatch.setenv("HOME", str(tmp_path))
 
     def of(modules: str, mpicc: str = "mpicc", system: str = "lmod") -> list[str]:
@@ -203,7 +203,7 @@ def test_a_wrapper_without_modules(wrappers, mpicc: str, said: str):
 
 
 def test_a_prefix_must_have_the_wrapper_that_spack_builds_with(read, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(on_this_machine, "check_wrapper", lambda *_: ())
+    monkeypatch.setattr(rules, "check_wrapper", lambda *_: ())
     text = SITE.replace("/sw/openmpi/5.0.3", str(tmp_path))
     (fault,) = find_machine_faults(read(text), LocalMachine(16, LMOD, CLUSTER))
     assert f"'openmpi-5_0_3': prefix: {tmp_path}/bin/mpicc is not there; " in fault.text
@@ -224,5 +224,5 @@ def test_a_look_at_a_machine_whose_scheduler_is_silent(monkeypatch: pytest.Monke
         raise SchedulerError("no controller")
 
     monkeypatch.setattr(registry, "detect_scheduler", silent)
-    here = on_this_machine.inspect_machine()
+    here = rules.inspect_machine()
     assert (here.scheduler, here.silent) == (None, "no controller") and here.cores > 0

@@ -18,13 +18,19 @@ from rich.console import Console
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from site_configs.mpi import jars
-from spack_envs.fetch import FetchError
+from site_configs.mpi import wheels
 from spack_envs.mirror import manifest
+from spack_envs.mirror import parts as mirror_wheels
 from spack_envs.mirror import spack_sources as spack_mirror
-from spack_envs.mirror import wheels as mirror_wheels
 from spack_envs.mirror.manifest import Manifest
-from spack_envs.mirror.parts import MirrorBuild, gather_jars, gather_releases, gather_sources, gather_wanted
+from spack_envs.mirror.parts import (
+    MirrorBuild,
+    gather_jars,
+    gather_releases,
+    gather_sources,
+    gather_wanted,
+    parse_lock_file,
+)
 from spack_envs.mirror.spack_sources import (
     GivenSource,
     WantedSource,
@@ -35,7 +41,7 @@ from spack_envs.mirror.spack_sources import (
     read_commit,
     redirect_git,
 )
-from spack_envs.mirror.wheels import parse_lock_file
+from spack_envs.provide import FetchError
 from tests.support.factories.mirror import archive
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
@@ -80,9 +86,9 @@ def making(tmp_path: Path) -> MirrorBuild:
 
 @pytest.mark.parametrize("is_debian", [True, False])
 def test_jars_that_cannot_be_had_are_missing_where_debians_can_be_fetched(making, monkeypatch, is_debian: bool):
-    names = [name for name, _ in jars.read_pinned_jars()]
-    monkeypatch.setattr(jars, "gather_jars", lambda folder: {names[0]: "not there"})
-    monkeypatch.setattr(jars, "can_fetch", lambda: is_debian)
+    names = [name for name, _ in wheels.read_pinned_jars()]
+    monkeypatch.setattr(wheels, "gather_jars", lambda folder: {names[0]: "not there"})
+    monkeypatch.setattr(wheels, "can_fetch", lambda: is_debian)
     found = gather_jars(making)
     assert [*found.paths] == [f"jars/{name}" for name in names[1:]]
     assert [each.what for each in found.missing] == [f"jar {names[0]}"] * is_debian

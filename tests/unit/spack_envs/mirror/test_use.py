@@ -13,16 +13,16 @@ from postprocess.commands.site.new import find_mirrored_wheels
 from site_configs.generate import survey
 from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import read_machine
-from spack_envs.errors import SpackEnvironmentError
+from spack_envs.layout import SpackEnvironmentError
 from spack_envs.mirror import use
-from spack_envs.mirror.location import (
+from spack_envs.mirror.manifest import MirrorError, MissingPart
+from spack_envs.mirror.use import (
+    choose_mirror,
     find_named_mirror,
     locate_memory,
     read_mirror_option,
     read_remembered_mirror,
 )
-from spack_envs.mirror.manifest import MirrorError, MissingPart
-from spack_envs.mirror.use import choose_mirror
 from tests.support.factories.mirror import REPLACED, make_mirror, write
 from tests.support.faults import Declared, plants
 

@@ -25,11 +25,11 @@ from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.runner.reframe_pass import NoCaseSelected
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers.base import UsableNodes
-from site_configs.schedulers.slurm.scheduler import SLURM
-from site_configs.validation import on_this_machine
-from site_configs.validation.isolated_reader import read_site
-from site_configs.validation.on_this_machine import LocalMachine
+from site_configs.schedulers.slurm import SLURM
+from site_configs.validation import rules
 from site_configs.validation.reader import SiteReading
+from site_configs.validation.rules import LocalMachine
+from site_configs.validation.site_files import read_site
 from tests.support.factories.launch import CASES, case, planned, write_references
 from tests.support.factories.scheduler import CRAY, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
@@ -175,7 +175,7 @@ def test_on_another_host_it_is_said_what_is_not_looked_at(work, path, progress):
 
 def test_on_its_host_the_machine_is_asked(work, path, progress, monkeypatch):
     here = replace(HERE, scheduler=None)
-    monkeypatch.setattr(on_this_machine, "inspect_machine", lambda _: here)
+    monkeypatch.setattr(rules, "inspect_machine", lambda _: here)
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
     found, scheduler = check.find_file_problems(read_site(work, path), path, progress)
     assert scheduler is None and said(progress) == []
@@ -193,9 +193,9 @@ def test_what_reframe_refuses_is_a_fault(work, path, progress, monkeypatch):
 
 def test_a_launch_that_never_runs_makes_a_site_wrong(work, path, progress, monkeypatch):
     own = launch(4, 4, partition="mine:standard", environment="openmpi-5_0_3", time_limit=1e9)
-    monkeypatch.setattr(on_this_machine, "inspect_machine", lambda _: HERE)
-    monkeypatch.setattr(on_this_machine, "check_wrapper", lambda *_: ())
-    monkeypatch.setattr(on_this_machine, "check_prefix", lambda *_: ())
+    monkeypatch.setattr(rules, "inspect_machine", lambda _: HERE)
+    monkeypatch.setattr(rules, "check_wrapper", lambda *_: ())
+    monkeypatch.setattr(rules, "check_prefix", lambda *_: ())
     monkeypatch.setattr(check, "dry_run_site", lambda *_: DryRun([own], [], []))
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
     assert check.check_site(work, str(path), progress) == 1

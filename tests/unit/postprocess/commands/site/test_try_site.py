@@ -27,7 +27,7 @@ from postprocess.runner.reframe import ReframeDriver, RefusedError
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.login_node import LoginMpis
-from site_configs.schedulers.slurm.scheduler import SLURM
+from site_configs.schedulers.slurm import SLURM
 from site_configs.validation.reader import Reader, SiteReading
 from tests.support.factories.launch import CASES, finished, finished_with_wrong_data, headline
 from tests.support.factories.scheduler import CRAY, answering

@@ -10,24 +10,29 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.extensions.agreement.bindings import interpreted
-from postprocess.extensions.agreement.bindings.bench import Bench, Unavailable
-from postprocess.extensions.agreement.bindings.compiled import (
+from postprocess.extensions.agreement import languages
+from postprocess.extensions.agreement.bindings import (
+    BindingsResult,
+    LanguageFault,
+    compare_with_c,
+    format_bindings,
+)
+from postprocess.extensions.agreement.languages import (
+    BATCHES,
+    KINDS,
+    LANGUAGES,
+    ROUTINES,
+    Bench,
+    Exchange,
+    Unavailable,
+    count_calls,
     find_fortran_wrapper,
     find_module_folders,
     prepare_rust,
-)
-from postprocess.extensions.agreement.bindings.exchange import (
-    BATCHES,
-    ROUTINES,
-    Exchange,
-    count_calls,
     read_exchange,
+    select_languages,
 )
-from postprocess.extensions.agreement.bindings.languages import KINDS, LANGUAGES, select_languages
-from postprocess.extensions.agreement.bindings.measure import BindingsResult, LanguageFault, compare_with_c
-from postprocess.extensions.agreement.bindings.text import format_bindings
-from site_configs.mpi import jars
+from site_configs.mpi import wheels
 from site_configs.mpi.family import Mpi
 
 LIBRARY = "MPICH Version: 5.0.2"
@@ -146,23 +151,23 @@ def test_jars_are_the_pinned_ones(tmp_path, monkeypatch, content, told):
     (tmp_path / "mpj" / "lib").mkdir(parents=True)
     if content:
         (tmp_path / "mpj" / "lib" / "of_a_test.jar").write_bytes(content)
-    monkeypatch.setattr(jars, "PINS", pins)
-    monkeypatch.setattr(jars, "can_fetch", lambda: False)
+    monkeypatch.setattr(wheels, "PINS", pins)
+    monkeypatch.setattr(wheels, "can_fetch", lambda: False)
     monkeypatch.setenv("MPJ_HOME", str(tmp_path / "mpj"))
     bench, home = make_bench(tmp_path / "mpi"), tmp_path / "copy"
     for each in (bench, replace(bench, jars=tmp_path / "mpj" / "lib")):  # installed, and of a mirror
         if told:
             with pytest.raises(Unavailable, match=told):
-                interpreted.provide_jars(each, home)
+                languages.provide_jars(each, home)
         else:
-            interpreted.provide_jars(each, home)
+            languages.provide_jars(each, home)
             assert (home / "lib" / "of_a_test.jar").read_bytes() == content
 
 
 def test_what_is_not_on_this_machine_has_its_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     bench = make_bench(tmp_path / "mpi")
-    for prepare, told in ((prepare_rust, "cargo"), (interpreted.prepare_mpj, "no JDK")):
+    for prepare, told in ((prepare_rust, "cargo"), (languages.prepare_mpj, "no JDK")):
         with pytest.raises(Unavailable, match=told):
             prepare(bench)
 

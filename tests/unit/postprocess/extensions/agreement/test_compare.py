@@ -24,7 +24,7 @@ from postprocess.extensions.agreement.compare import (
     find_expected_range,
     reject_by_holm,
 )
-from postprocess.stats.headline import bound_slowest_mean
+from postprocess.stats.launches import bound_slowest_mean
 
 ROUTINES = ("bcast", "allreduce_sum", "alltoall", "gather", "scatter", "reduce_sum", "allgather")
 SIZES = (8, 1024, 65536, 1048576)

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from postprocess.extensions.papers.common.linear_model import (
+from postprocess.extensions.papers import rus_costs
+from postprocess.extensions.papers.linear_model import (
     Growth,
     LinearModel,
     compute_peak_bandwidth,
@@ -15,9 +16,8 @@ from postprocess.extensions.papers.common.linear_model import (
     find_crossovers,
     list_powers_of_two,
 )
-from postprocess.extensions.papers.common.printed import PrintedCrossover, StandIn, load_history
-from postprocess.extensions.papers.luecke.ratios import RatioBasis, build_paper_tables
-from postprocess.extensions.papers.rus import costs
+from postprocess.extensions.papers.luecke_ratios import RatioBasis, build_paper_tables
+from postprocess.extensions.papers.printed import PrintedCrossover, StandIn, load_history
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories.papers import arrange_results
@@ -72,7 +72,7 @@ def test_the_ratio_tables_give_all_64_ratios_back_for_times_that_have_them():
 def test_rus_bandwidths_follow_from_its_tables():
     def bandwidth(routine: str) -> float:
         time = COSTS[routine, MB, 256]
-        return costs.compute_aggregated_bandwidth(routine, MB, 256, time)
+        return rus_costs.compute_aggregated_bandwidth(routine, MB, 256, time)
 
     quoted = {"bcast": (7e9, "GB/s"), "alltoall": (10e9, "GB/s"), "gather": (250e6, "MB/s")}
     for routine, (value, unit) in quoted.items():

@@ -8,12 +8,17 @@ from dataclasses import replace
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.extensions.papers import commtest
-from postprocess.extensions.papers.common.measurements import Place, arrange_sessions
-from postprocess.extensions.papers.common.printed import load_history
-from postprocess.extensions.papers.luecke import models, ratios, spread
-from postprocess.extensions.papers.one_paper import PAPERS, Asked, build_figures, build_paper
-from postprocess.extensions.papers.rus import costs, sends
+from postprocess.extensions.papers import (
+    commtest,
+    luecke_models,
+    luecke_ratios,
+    luecke_spread,
+    rus_costs,
+    rus_sends,
+)
+from postprocess.extensions.papers.command import PAPERS, Asked, build_figures, build_paper
+from postprocess.extensions.papers.measurements import Place, arrange_sessions
+from postprocess.extensions.papers.printed import load_history
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories import papers as samples
@@ -32,7 +37,7 @@ def result(routine, size, processes, seconds, machine="torus", mpi="simgrid-mpic
 
 def night(routines, counts=(8, 32), sizes=(8, 1024, 4096, 65536)):
     """Times by alpha and beta of messages, each routine as the paper's model has it."""
-    model = models.AlphaBeta(ALPHA, BETA, 2, 0.0, 2)
+    model = luecke_models.AlphaBeta(ALPHA, BETA, 2, 0.0, 2)
     found = [result("pingpong", s, 2, ALPHA + s * BETA) for s in sizes if "pingpong" in routines]
     for routine in routines:
         if routine != "pingpong":
@@ -44,19 +49,19 @@ def night(routines, counts=(8, 32), sizes=(8, 1024, 4096, 65536)):
 
 
 def test_alpha_and_beta_come_out_of_ping_pong_and_predict_the_rest():
-    measured = arrange_results(night(("pingpong", *models.PREDICTED)))
-    fit = models.fit_alpha_beta(measured, PLACE)
+    measured = arrange_results(night(("pingpong", *luecke_models.PREDICTED)))
+    fit = luecke_models.fit_alpha_beta(measured, PLACE)
     assert (fit.alpha, fit.beta) == (pytest.approx(ALPHA, rel=1e-6), pytest.approx(BETA, rel=1e-6))
-    for each in models.predict_times(measured):
+    for each in luecke_models.predict_times(measured):
         assert each.error == pytest.approx(0, abs=1e-9)
-    assert models.build_prediction_tables(arrange_results(night(("bcast",)))) == []
+    assert luecke_models.build_prediction_tables(arrange_results(night(("bcast",)))) == []
 
 
 def test_a_prediction_that_is_far_off_is_told_and_not_drawn():
     results = night(("pingpong",)) + [result("bcast", 8, p, 10 * math.log2(p) * ALPHA) for p in (8, 32)]
     measured = arrange_results(results)
-    assert models.build_prediction_tables(measured)[1].rows == ()
-    assert models.describe_refused(measured).startswith("1 predictions from alpha and beta, all off")
+    assert luecke_models.build_prediction_tables(measured)[1].rows == ()
+    assert luecke_models.describe_refused(measured).startswith("1 predictions from alpha and beta, all off")
     lines = [line for f in build_figures("luecke2001", measured) for line in f.lines]
     assert not any(line.modelled for line in lines)
     good = arrange_results(night(("pingpong", "bcast")))
@@ -69,7 +74,7 @@ def test_a_prediction_that_is_far_off_is_told_and_not_drawn():
 
 def test_a_broadcast_is_held_against_a_tree_of_sends():
     results = night(("pingpong",)) + [result("bcast", 4096, p, 100e-6) for p in (32, 256)]
-    table = sends.build_tree_table(arrange_results(results))
+    table = rus_sends.build_tree_table(arrange_results(results))
     send = ALPHA + 4096 * BETA
     shown = {row[5]: (row[7], float(row[9])) for row in table.rows}
     assert shown["32"] == ("5", pytest.approx(100e-6 / (5 * send), abs=0.005))
@@ -79,7 +84,7 @@ def test_a_broadcast_is_held_against_a_tree_of_sends():
 def test_gather_is_held_against_its_loop_of_sends_that_was_measured():
     measured = [result("gather", 1024, 8, 6e-5), result("gather_as_sends", 1024, 8, 4e-5)]
     results = [*night(("pingpong",)), *measured]
-    (row,) = sends.build_tree_table(arrange_results(results)).rows
+    (row,) = rus_sends.build_tree_table(arrange_results(results)).rows
     assert row[7] == "7"
     assert row[10] == "1.50"
 
@@ -89,15 +94,15 @@ def test_reduce_is_held_against_its_sends_and_its_arithmetic():
     send, local = ALPHA + 4096 * BETA, 2e-6
     reduces = [result("reduce_sum", 4096, p, 30e-6) for p in (8, 32)]
     without = arrange_results([*night(("pingpong",)), *reduces])
-    assert sends.build_reduction_table(without).rows == ()
-    assert "takes no simulated time" in sends.describe_missing_arithmetic(without)
+    assert rus_sends.build_reduction_table(without).rows == ()
+    assert "takes no simulated time" in rus_sends.describe_missing_arithmetic(without)
     real = replace(without, systems={"torus": ("local", "torus")})
-    assert "--family rus" in sends.describe_missing_arithmetic(real)
+    assert "--family rus" in rus_sends.describe_missing_arithmetic(real)
     whole = arrange_results([*night(("pingpong",)), *reduces, result("reduce_local_sum", 4096, 8, local)])
-    (row,) = sends.build_reduction_table(whole).rows
+    (row,) = rus_sends.build_reduction_table(whole).rows
     assert row[3:8] == ("reduce_sum", "4 KiB", "8", "30.0", "3")
     assert row[9:] == ("6.00", f"{30e-6 / (3 * (send + local)):.2f}")
-    assert sends.describe_missing_arithmetic(whole) == ""
+    assert rus_sends.describe_missing_arithmetic(whole) == ""
 
 
 def test_the_send_model_has_two_formulas_where_the_protocol_changes():
@@ -105,11 +110,11 @@ def test_the_send_model_has_two_formulas_where_the_protocol_changes():
     slow = [
         result("pingpong", s, 2, 15e-6 + (0.0032e-6 * s if s < 4096 else 9e-6 + 0.003e-6 * s)) for s in sizes
     ]
-    (row,) = sends.build_send_table(arrange_results(slow)).rows
+    (row,) = rus_sends.build_send_table(arrange_results(slow)).rows
     assert (row[5], row[7]) == ("2 KiB", "4 KiB")
     assert row[4].startswith("15 + 0.0032")
     assert row[6].startswith("24 + 0.003")
-    (row,) = sends.build_send_table(arrange_results(night(("pingpong",)))).rows
+    (row,) = rus_sends.build_send_table(arrange_results(night(("pingpong",)))).rows
     assert row[5:8] == ("all", "-", "-")
 
 
@@ -143,9 +148,9 @@ def test_the_eager_threshold_is_where_a_standard_send_begins_to_wait():
         standard = one if s <= 1024 else 2 * one
         times = {"standard": standard, "synchronous": 2 * one, "buffered": 1.5 * standard}
         found += [result(f"pingpong_{mode}", s, 2, time) for mode, time in times.items()]
-    (row,) = sends.build_mode_table(arrange_results(found)).rows
+    (row,) = rus_sends.build_mode_table(arrange_results(found)).rows
     assert row[4:] == ("8 B", "16 KiB", "2.00", "1.00", "1.50", "1.50", "1 KiB")
-    assert sends.build_mode_table(arrange_results(night(("pingpong",)))).rows == ()
+    assert rus_sends.build_mode_table(arrange_results(night(("pingpong",)))).rows == ()
 
 
 def test_a_sweep_of_settings_has_a_column_for_each_and_names_the_shortest():
@@ -154,20 +159,20 @@ def test_a_sweep_of_settings_has_a_column_for_each_and_names_the_shortest():
 
     sessions = {"one": pingpongs({8: 1e-6, 8192: 9e-6}), "two": pingpongs({8: 1.01e-6, 8192: 5e-6})}
     words = ["run", "--set-env", "simgrid-mpich:LIMIT=4096", "--set-env=other:X=1"]
-    settings = {"one": {}, "two": sends.read_settings(words)}
+    settings = {"one": {}, "two": rus_sends.read_settings(words)}
     assert settings["two"] == {"simgrid-mpich": "LIMIT=4096", "other": "X=1"}
-    table = sends.build_sweep_table(replace(arrange_sessions(sessions), settings=settings))
+    table = rus_sends.build_sweep_table(replace(arrange_sessions(sessions), settings=settings))
     assert table.columns == ("as it is", "LIMIT=4096", "shortest")
     assert [row[4:] for row in table.rows] == [
         ("8 B", "1.00", "1.01", "-"),
         ("8 KiB", "9.00", "5.00", "LIMIT=4096"),
     ]
-    assert sends.build_sweep_table(arrange_sessions({"one": sessions["one"]})).rows == ()
+    assert rus_sends.build_sweep_table(arrange_sessions({"one": sessions["one"]})).rows == ()
 
 
 def test_costs_are_held_against_those_in_print():
     results = [result("gather", 32, 32, 26e-6), result("bcast", 8, 32, 63.2e-6), result("gather", 8, 32, 1e-6)]
-    table = costs.build_against_table(arrange_results(results), HISTORY)
+    table = rus_costs.build_against_table(arrange_results(results), HISTORY)
     assert [row[3:] for row in table.rows] == [
         ("bcast", "8 B", "32", "63.2", "31.6", "2"),
         ("gather", "1 KiB", "32", "26", "52", "0.5"),
@@ -301,10 +306,10 @@ def test_platforms_are_compared_alone_and_beside_others():
 def test_a_library_over_another_has_a_factor_for_each_test_and_size():
     planned = samples.cases(["torus"], counts=(8, 32), routines=["bcast"])
     measured = arrange_results(samples.session(planned).results)
-    (table,) = spread.build_library_tables(measured)
+    (table,) = luecke_spread.build_library_tables(measured)
     assert table.title == "torus: time over that with simgrid-mpich"
     assert {row[3] for row in table.rows} == {"1.20 (1.20 to 1.20)"}
-    (table,) = spread.build_library_tables(measured, "simgrid-ompi")
+    (table,) = luecke_spread.build_library_tables(measured, "simgrid-ompi")
     assert {row[3] for row in table.rows} == {"0.83 (0.83 to 0.83)"}
 
 
@@ -314,7 +319,7 @@ def test_a_library_over_another_has_a_factor_for_each_test_and_size():
 def test_a_machine_in_print_is_reached_by_way_of_one_that_stands_for_another():
     planned = samples.cases(["torus", "fattree"], ["simgrid-mpich"], [128], ["bcast"])
     measured = arrange_results(samples.session(planned).results)
-    tables, missing = ratios.build_chained_tables(measured, HISTORY, "NT Cluster")
+    tables, missing = luecke_ratios.build_chained_tables(measured, HISTORY, "NT Cluster")
     assert missing == ""
     (table,) = tables
     torus = next(row for row in table.rows if row[0] == "torus")

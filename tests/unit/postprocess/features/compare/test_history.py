@@ -10,7 +10,7 @@ import pytest
 from postprocess.features.compare import history_page
 from postprocess.features.compare.data import CaseValue, ComparedSide, StoredComparison
 from postprocess.features.compare.history import draw_round, judge_history
-from postprocess.stats.comparison.paired_verdicts import PairedVerdict
+from postprocess.stats.paired_verdicts import PairedVerdict
 from tests.support.factories.comparison import HEADER, failing, make_pass
 
 NAMES = ("mpich-4_3_1", "mpich-4_3_2", "mpich-5_0_0", "mpich-5_0_2")

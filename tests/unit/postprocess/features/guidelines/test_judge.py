@@ -9,6 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from postprocess.features.guidelines.command import (
+    OPERATIONS,
+    Override,
+    choose_best,
+    list_gains,
+    list_overrides,
+    merge_overrides,
+)
 from postprocess.features.guidelines.judge import (
     LaunchTimes,
     OverrideSeries,
@@ -19,8 +27,6 @@ from postprocess.features.guidelines.judge import (
     list_losers,
     select_violated,
 )
-from postprocess.features.guidelines.measure.run import choose_best, list_gains
-from postprocess.features.guidelines.overrides import OPERATIONS, Override, list_overrides, merge_overrides
 from postprocess.features.guidelines.text import (
     GuidelineResult,
     build_guideline_document,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.base.documents.records import parse_record
 from postprocess.base.errors import UsageError
-from postprocess.base.units import UNITS
+from postprocess.base.formats import UNITS
+from postprocess.base.records import parse_record
 from postprocess.model.plan import SkippedCase, locate_plan_file, read_plan, write_launch
 from postprocess.model.routines.benchmark import RANKS, Benchmark
 from tests.support.factories.benchmark import ALLREDUCE, BARRIER, BW, IBCAST, INIT, PINGPONG, UNIBAND, start

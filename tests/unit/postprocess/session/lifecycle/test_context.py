@@ -9,20 +9,27 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from postprocess.base.errors import UsageError
-from postprocess.base.near_words import choose_environment
+from postprocess.base.errors import UsageError, choose_environment
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.model.interposed import TOLD
 from postprocess.model.session import Request, Selection, Session
+from postprocess.results import store
+from postprocess.results.query import read_headlines
 from postprocess.runner.reframe import RefusedError
 from postprocess.session.lifecycle.context import (
+    IMPORTED,
+    LOOKED_AT,
+    MODE,
     describe_clock,
     describe_left_out_sizes,
     refused_session,
     report_plan,
     resolve_environments,
+    store_interrupted,
 )
-from tests.support.factories.launch import planned
+from tests.support.factories import record
+from tests.support.factories.launch import leave, planned
 from tests.support.faults import Declared, plants
 
 
@@ -139,3 +146,29 @@ def test_a_clock_years_ahead_of_the_last_session_is_told(lived_in: WorkDirectory
 
 def test_a_new_machine_has_nothing_to_be_held_against(work: WorkDirectory):
     assert list(describe_clock(work, THEN)) == []
+
+
+def test_what_nobody_has_stored_is_stored_once_and_is_no_night(tmp_path: Path) -> None:
+    work = WorkDirectory(tmp_path, tmp_path / "home")
+    names = [f"20261124T09000{number}Z-1" for number in range(6)]
+    damaged, killed, stored, imported, delayed, summarised = (work.sessions / x for x in names)
+    for session in (damaged, killed, stored, imported, delayed, summarised):
+        test = IMPORTED if session is imported else "luecke_0"
+        told = {"environment": {TOLD: "1"}} if session is delayed else {}
+        leave(session, planned(test=test, planted=session is delayed), record.launch(**told))
+    leave(killed, planned(number=2), record.launch()[:-1], None)  # it was running
+    next(damaged.glob("plan/*")).write_text("[]")
+    (summarised / "summary.json").touch()
+    store.write_session(work.store / f"{stored.name}{store.SUFFIX}", [])
+
+    said = list(store_interrupted(work))
+    assert [names[0] in said[0], said[1:]] == [
+        True,
+        [f"session {killed.name} was interrupted: its launches that ended are stored: 1"],
+    ]
+    kept = store.list_sessions(work.store)
+    assert [path.stem for path in kept] == [killed.name, stored.name]
+    assert set(store.read_session(kept[0])["mode"]) == {MODE}
+    assert read_headlines(work.store).is_empty()
+    assert (killed / LOOKED_AT).exists()  # each later command would read its files again
+    assert list(store_interrupted(work)) == said[:1]  # until somebody mends it

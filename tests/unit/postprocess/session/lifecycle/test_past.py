@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from shutil import copytree
 
 import pytest
 
+from postprocess.base.errors import UsageError
+from postprocess.main import build_parser
 from postprocess.model.verdict import Verdict
-from postprocess.report.past import find_news
+from postprocess.report.first_screen import find_news
 from postprocess.results.summary import parse_summary
-from postprocess.session.lifecycle.past import read_past
+from postprocess.session.lifecycle.past import read_past, write_site
 from tests.support.factories import drift
 from tests.support.factories import report as samples
 from tests.support.faults import plants
@@ -55,3 +59,94 @@ def test_a_damaged_night_is_told_and_keeps_nobody_from_a_report(stored, summary,
     assert not past.nights
     declared.check((), 0, [past.problem])
     assert Verdict.REGRESSED in {each.verdict for each in summary.results}
+
+
+STARTS = ("2026-10-30T01:00:00Z", "2026-11-20T01:00:00Z", "2026-11-21T01:00:00Z")
+
+
+@pytest.fixture
+def sessions(work):
+    """Three nights on two machines, of which the last is bad, and a calibration."""
+    few = samples.few_cases()[:12]
+    names = [f"{start[:4]}{start[5:7]}{start[8:10]}T010000Z-1" for start in STARTS]
+    for name, start, host in zip(names, STARTS, ("n1", "n1", "n2"), strict=True):
+        night = samples.healthy_night(few) if start != STARTS[-1] else samples.bad_night()
+        machine = samples.Night().document()["machine"] | {"host": host}
+        more = {"session": name, "started_utc": start, "machine": machine}
+        replace(night, more=more).write(work.sessions / name)
+    more |= {"mode": "calibrate", "session": "20261122T010000Z-1", "started_utc": "2026-11-22T01:00:00Z"}
+    replace(samples.healthy_night(few), more=more).write(work.sessions / "20261122T010000Z-1")
+    return work
+
+
+def test_each_session_is_in_the_index_with_its_page(sessions, tmp_path):
+    index, problems = write_site(sessions, tmp_path / "site")
+    text = index.read_text(encoding="utf-8")
+    assert problems == []
+    linked = set(re.findall(r'href="([^"]*)"', text))
+    pages = {path.name for path in (tmp_path / "site").iterdir()} - {"index.html"}
+    assert linked == pages
+    assert len(pages) == 4
+    for name in pages:
+        page = (tmp_path / "site" / name).read_text(encoding="utf-8")
+        assert page.count('<a href="index.html">all sessions</a>') == 1
+    assert text.index("<h2>2026-11</h2>") < text.index("<h2>2026-10</h2>")
+    assert re.findall(r"<h3>(.*?)</h3>", text) == ["local · n1", "local · n2", "local · n1"]
+    chips = re.findall(r'<a class="(\w+)" href="(\d+)T', text)
+    assert chips == [("good", "20261120"), ("bad", "20261121"), ("good", "20261030")]
+    assert re.search(r"✗ 4 sessions on 2 machines", text)
+
+
+def test_what_is_there_already_stays_and_what_is_new_is_added(sessions, tmp_path):
+    site = tmp_path / "site"
+    (sessions.sessions / "20261120T010000Z-1" / "report.html").write_text("as it was written")
+    write_site(sessions, site)
+    page = site / "20261120T010000Z-1.html"
+    assert page.read_text() == "as it was written"
+    before = page.stat().st_mtime_ns
+    (sessions.sessions / "20261121T010000Z-1" / "report.html").write_text("newer")
+    write_site(sessions, site)
+    assert page.stat().st_mtime_ns == before
+    assert (site / "20261121T010000Z-1.html").read_text() == "newer"
+
+
+@plants("files", "a session whose summary.json is cut off", "`report --site`, the index of all sessions", "", 1,
+        "summary.json: …; run the session again")  # fmt: skip
+def test_a_damaged_session_is_told_and_the_others_are_shown(sessions, tmp_path, declared, capsys):
+    damaged = sessions.sessions / "20261120T010000Z-1" / "summary.json"
+    damaged.write_text(damaged.read_text()[:99])
+    arguments = build_parser().parse_args(["report", "--site", str(tmp_path / "site")])
+    status = arguments.run(sessions, arguments)
+    declared.check((), status, [capsys.readouterr().err])
+    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "3 sessions" in text
+    assert "summary.json" in text
+
+
+@plants("stale", "a copy of a session under another name, and one that has no date of this era",
+        "`report --site`, the index of all sessions", "", 1,
+        "20261120T010000Z-2/summary.json: is of session")  # fmt: skip
+def test_a_copy_would_count_twice_and_an_odd_date_hurts_nobody(sessions, tmp_path, declared):
+    first, odd = (sessions.sessions / f"202611{day}T010000Z-1" for day in (20, 21))
+    copytree(first, sessions.sessions / "20261120T010000Z-2")
+    text = (odd / "summary.json").read_text()
+    (odd / "summary.json").write_text(text.replace(STARTS[-1], "0001-01-01T01:00:00Z"))
+    index, problems = write_site(sessions, tmp_path / "site")
+    declared.check((), int(bool(problems)), problems)
+    assert "4 sessions" in index.read_text(encoding="utf-8")
+
+
+@plants("use", "a folder with an index.html of somebody else", "`report --site`", "", 2,
+        "index.html: is of something else; choose another --site")  # fmt: skip
+def test_an_index_of_somebody_else_is_kept(sessions, tmp_path, declared):
+    (tmp_path / "index.html").write_text("my page")
+    with pytest.raises(UsageError) as caught:
+        write_site(sessions, tmp_path)
+    declared.check_error(caught.value)
+    assert (tmp_path / "index.html").read_text() == "my page"
+
+
+def test_a_session_beside_the_site_is_refused(sessions, tmp_path):
+    arguments = build_parser().parse_args(["report", "latest", "--site", str(tmp_path)])
+    with pytest.raises(UsageError, match="latest: --site writes all sessions"):
+        arguments.run(sessions, arguments)

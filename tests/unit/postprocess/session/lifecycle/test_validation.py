@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.base.documents.memory import recall
+from postprocess.base.records import recall
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome, fail_launch
 from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.verdict import CaseResult, Verdict

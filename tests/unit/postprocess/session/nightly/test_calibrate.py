@@ -16,10 +16,11 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
-from postprocess.calibration.schedule import LaunchTarget, PassResult
+from postprocess.calibration.schedule import CalibrationProgress, LaunchTarget, PassResult, plan_part_of
 from postprocess.main import build_parser
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import list_places
+from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.transports import TransportPath
@@ -28,6 +29,7 @@ from postprocess.references.catalog import load_catalog
 from postprocess.results.launch_costs import LaunchCost
 from postprocess.runner.reframe import RefusedError
 from postprocess.session.nightly import calibrate as calibration_pass
+from postprocess.session.nightly import calibration_result
 from postprocess.session.nightly.calibrate import (
     calibrate_unknown,
     count_fitting_launches,
@@ -35,9 +37,10 @@ from postprocess.session.nightly.calibrate import (
     plan_for_seconds,
     read_known_costs,
 )
-from postprocess.session.nightly.earlier_launches import read_comparable_launches
+from postprocess.session.nightly.calibration_result import refuse_useless
+from postprocess.session.nightly.learning import read_comparable_launches
 from postprocess.session.nightly.transports import TransportProof
-from tests.support.factories.launch import CASES, PLACE, planned
+from tests.support.factories.launch import CASES, PLACE, catalog_of, planned
 from tests.support.factories.ledger import launch
 from tests.support.factories.summary import INSIDE, SECONDS, leave_timed_session
 from tests.support.faults import Declared, plants
@@ -445,3 +448,24 @@ def test_seconds_are_told_in_the_place_of_launches():
     assert build_parser().parse_args(["calibrate"]).seconds is None
     with pytest.raises(UsageError, match="not allowed with"):
         build_parser().parse_args(["calibrate", "--seconds", "60", "--launches", "5"])
+
+
+RESULT = CaseResult(CASES[0], Verdict.PROVISIONAL, "measured for its reference")
+
+
+def test_a_case_of_which_no_launch_counts_is_incomplete() -> None:
+    found = refuse_useless(RESULT, CalibrationProgress(uncounted={CASES[0]}), catalog_of([]))
+    assert (found.verdict, found.reason) == (Verdict.INCOMPLETE, "none of its launches counts")
+    crashed = replace(RESULT, verdict=Verdict.CRASHED)
+    assert refuse_useless(crashed, CalibrationProgress(uncounted={CASES[0]}), catalog_of([])) == crashed
+
+
+@pytest.mark.parametrize(("blind", "verdict"), [(True, Verdict.INCOMPLETE), (False, Verdict.PROVISIONAL)])
+def test_fewer_launches_than_were_wanted_suffice_if_they_judge(
+    monkeypatch: pytest.MonkeyPatch, blind: bool, verdict: Verdict
+) -> None:
+    monkeypatch.setattr(calibration_result, "is_blind", lambda _: blind)
+    catalog = catalog_of([Reference(CASES[0], 1e-6, 0.02, 17)])
+    short = CalibrationProgress(lacking={plan_part_of(CASES[0])})
+    assert refuse_useless(RESULT, short, catalog).verdict is verdict
+    assert refuse_useless(RESULT, CalibrationProgress(), catalog) == RESULT

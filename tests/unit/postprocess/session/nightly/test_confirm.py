@@ -11,16 +11,20 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.suspicion import JudgedSession, SessionHistory
+from postprocess.model.case import LaunchPlace
+from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.transports import TransportPath
 from postprocess.session.nightly import confirm as module
+from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts, repeat_launches
 from postprocess.session.nightly.transports import TransportProof
 from postprocess.stats.sessions import SessionValue
-from tests.support.factories.launch import case
-from tests.support.factories.summary import leave_summary
+from tests.support.factories.launch import CASES, case, planned
+from tests.support.factories.summary import leave_summary, leave_timed_session
 
 CASE = case()
 REFERENCE = Reference(CASE, 1e-6, 0.01, 40, prior=Prior(0.01, 100.0), session_prior=Prior(0.01, 100.0))
@@ -102,3 +106,31 @@ def test_a_suspect_on_another_transport_than_before_is_not_called(monkeypatch):
     context = SimpleNamespace(progress=Progress(), request=request, reference_roots=[], work=work)
     module.confirm_suspects(context, [CASE])
     assert [result.verdict for result in kept] == [Verdict.NOT_COMPARABLE]
+
+
+PLACE = LaunchPlace.of(CASES[0])
+
+
+def counts_of(work: WorkDirectory, **changes: object) -> int:
+    plan: list[PlannedLaunch] = [planned(**{"budget": 30.0, **changes})]
+    return choose_launch_counts(work, plan)[PLACE]
+
+
+def test_a_night_takes_what_is_paid_and_five_at_most(work: WorkDirectory):
+    leave_timed_session(work.sessions / "20261121T090000Z-1", 1.0)
+    assert [counts_of(work, budget=each) for each in (600.0, 5.0, 3.5, 0.5)] == [5, 5, 3, 1]
+    assert counts_of(work, budget=0.0) == 1  # OSU and IMB have none
+    assert counts_of(work, exact=True) == 1
+
+
+def test_a_launch_that_takes_longer_is_made_less_often(work: WorkDirectory):
+    leave_timed_session(work.sessions / "20261121T090000Z-1", 94.0)
+    assert counts_of(work) == 1
+
+
+def test_counts_are_told_and_planned():
+    counts = {PLACE: 5, PLACE._replace(program="osu"): 1}
+    (line,) = describe_launch_counts(counts)
+    assert line == "5 launches, whose median is judged: mpicost on mpich-5_0_2 2x2"
+    repeated = repeat_launches([planned(), planned(program="osu")], {PLACE: 5})
+    assert [each.number for each in repeated] == [1, 2, 3, 4, 5, 1]

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from postprocess.results import store
-from postprocess.results.index import FOLDER
+from postprocess.results.query import FOLDER
 from tests.support.faults import plants
 from tests.support.thorough import THOROUGH
 from tests.unit.postprocess.session.nightly.test_imported import plumbline_import, ran, write

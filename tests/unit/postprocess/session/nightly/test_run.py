@@ -18,13 +18,14 @@ from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch, list_places
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
-from postprocess.references import expected_failures
+from postprocess.references import decisions
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe_pass import PassRecord
 from postprocess.session.lifecycle import context as desk_module
 from postprocess.session.lifecycle.validation import DataVerification
-from postprocess.session.nightly import builds
+from postprocess.session.nightly import run
 from postprocess.session.nightly import run as module
+from postprocess.session.nightly.run import build_part
 from tests.support.factories.launch import CASES, PLACE, case, planned, write_references
 from tests.support.faults import plants
 
@@ -165,7 +166,7 @@ def test_a_fault_of_ours_after_launches_loses_nothing_and_fails_the_night(
 ):
     """Where some programs are still to be built, too."""
     night.planned, night.by_spack = [planned(), planned(program="osu")], (PLACE.environment,)
-    monkeypatch.setattr(builds, "find_program", lambda *_: None)
+    monkeypatch.setattr(run, "find_program", lambda *_: None)
     monkeypatch.setattr(module, "build_part", lambda *_: None)
     monkeypatch.setattr(module, "show_first_verdicts", lambda *_: None)
     monkeypatch.setattr(module, step, broken)
@@ -237,14 +238,14 @@ def test_a_case_that_its_environment_does_not_plan_any_more_is_kept_as_incomplet
 
 @pytest.mark.parametrize("root", ["reviewed", "unreviewed"])
 def test_only_a_reviewed_file_excuses(night: Night, root: str):
-    expires = str(expected_failures.utc_today() + timedelta(days=3))
-    row = dict.fromkeys(expected_failures.KEYS, "*") | {"routine": SLOW.case.routine}
+    expires = str(decisions.utc_today() + timedelta(days=3))
+    row = dict.fromkeys(decisions.KEYS, "*") | {"routine": SLOW.case.routine}
     row |= {"factor": "1.5", "verdicts": "regressed", "expires": expires}
     row |= {"reason": "the switch is old", "ticket": ""}
-    path = night.root / root / PLACE.system / expected_failures.NAME
+    path = night.root / root / PLACE.system / decisions.NAME
     path.parent.mkdir(parents=True)
-    cells = "\t".join(row[column] for column in expected_failures.COLUMNS)
-    path.write_text("\t".join(expected_failures.COLUMNS) + f"\n{cells}\n")
+    cells = "\t".join(row[column] for column in decisions.COLUMNS)
+    path.write_text("\t".join(decisions.COLUMNS) + f"\n{cells}\n")
     night.begin()
     ((_, (result,)),) = night.kept
     assert bool(result.expected) == (root == "reviewed")
@@ -311,7 +312,7 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(night, monkey
         known = {"mpicost": SLOW, "osu": osu}
         return [known[each.program] for each in finished]
 
-    monkeypatch.setattr(builds, "find_program", lambda *_: None if unbuilt else "built")
+    monkeypatch.setattr(run, "find_program", lambda *_: None if unbuilt else "built")
     monkeypatch.setattr(module, "build_part", lambda *given: steps.append(("build", given[-1])))
     monkeypatch.setattr(module, "run_plan", run)
     monkeypatch.setattr(module, "calibrate_unknown", calibrate)
@@ -367,3 +368,26 @@ def test_a_night_waits_for_another_moment_as_long_as_it_is_told(monkeypatch, min
     monkeypatch.setattr(module, "time", stand_in)
     module.wait_for_another_moment(minutes, 100.0, PROGRESS)
     assert clock[0] == pytest.approx(400 + seconds)
+
+
+@pytest.mark.parametrize(
+    ("by_spack", "built", "expected"),
+    [
+        (("a", "b", "c"), (), ["a", "b", "c"]),
+        (("a", "b", "c"), ("b",), ["a", "c"]),
+        (("a", "c"), ("c",), None),  # one MPI is built by its check
+        (("a",), (), None),
+    ],
+)
+def test_what_several_mpis_lack_is_built_for_them_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress, by_spack, built, expected
+) -> None:
+    called = []
+    monkeypatch.setattr(run, "build_at_once", lambda *given: called.append(given[2:]))
+    monkeypatch.setattr(run, "find_program", lambda _, launch: launch.environment in built or None)
+    prepared = SimpleNamespace(by_spack=by_spack, spack="spack")
+    context = SimpleNamespace(prepared=prepared, progress=progress, work=SimpleNamespace(root=tmp_path))
+    plan = [planned(environment=name) for name in "abc"]
+    build_part(context, SimpleNamespace(directory=tmp_path), plan, ["mpicost"])
+    folder = tmp_path / run.FOLDER
+    assert called == ([(expected, "mpicost", folder)] if expected else [])

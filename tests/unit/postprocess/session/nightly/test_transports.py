@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from postprocess.base.documents.memory import recall
+from postprocess.base.records import recall
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.plan import PlannedLaunch
@@ -26,7 +26,7 @@ from postprocess.session.nightly.transports import (
     hear,
     prove_measured,
 )
-from site_configs.schedulers.job_end import Ending
+from site_configs.schedulers.base import Ending
 from site_configs.schema.transports import ExpectedTransport
 from tests.support.factories.launch import finished
 from tests.support.faults import Declared, plants

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_configs.schedulers.pbs import scheduler as pbs
-from site_configs.schedulers.pbs.query import clock, count_usable, parse_stanzas
+from site_configs.schedulers import pbs
+from site_configs.schedulers.pbs import clock, count_usable, parse_stanzas
 from tests.support.factories.scheduler import PBS, PBS_NODE, PBS_QUEUES, TORQUE, answering
 
 

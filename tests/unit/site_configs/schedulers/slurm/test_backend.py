@@ -14,12 +14,10 @@ from reframe.core.backends import getlauncher
 from reframe.core.exceptions import JobSchedulerError, SpawnedProcessError, SpawnedProcessTimeout
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
-from site_configs.schedulers import job_end
-from site_configs.schedulers.slurm import backend as slurm_backend
-from site_configs.schedulers.slurm import jobs as slurm_jobs
-from site_configs.schedulers.slurm import launchers as slurm_launchers
-from site_configs.schedulers.slurm import scheduler as slurm_scheduler
-from site_configs.schedulers.slurm.backend import (
+from site_configs.schedulers import base, slurm_backend, slurm_jobs
+from site_configs.schedulers import slurm as slurm_scheduler
+from site_configs.schedulers import slurm_backend as slurm_launchers
+from site_configs.schedulers.slurm_backend import (
     GRACE_SECONDS,
     PATIENCE,
     SHORT_WAIT_SECONDS,
@@ -31,7 +29,7 @@ from site_configs.schedulers.slurm.backend import (
     read_outage_limit,
     request_whole_nodes,
 )
-from site_configs.schedulers.slurm.jobs import JobState, NoAnswer, QueuedJob, SlurmError, UnknownJob
+from site_configs.schedulers.slurm_jobs import JobState, NoAnswer, QueuedJob, SlurmError, UnknownJob
 from tests.support.factories.launch import entry
 from tests.support.faults import Declared, plants
 
@@ -238,8 +236,8 @@ def test_a_job_whose_nodes_went_away_is_told_from_one_that_failed(
 
 @pytest.mark.parametrize("text", ["", "[]", '{"how": "x", "reason": ""}', '{"how": "timed-out"}'])
 def test_an_ending_that_cannot_be_read_is_none(tmp_path: Path, text: str):
-    (tmp_path / job_end.ENDED).write_text(text)
-    assert job_end.read_ended(tmp_path) is None
+    (tmp_path / base.ENDED).write_text(text)
+    assert base.read_ended(tmp_path) is None
 
 
 def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.MonkeyPatch):
@@ -303,7 +301,7 @@ def test_the_reason_of_a_wait_is_told_after_ten_seconds_and_then_every_thirty(
         job.watch.submitted = time.monotonic() - waited
         scheduler().judge_wait(job, JobState("1", "PENDING", "Resources"))
         lines = capsys.readouterr().out.splitlines()
-        assert lines == [f"{job_end.WAITS}job 1 has waited {waited} s: Resources"] * words
+        assert lines == [f"{base.WAITS}job 1 has waited {waited} s: Resources"] * words
     assert not given_up
 
 

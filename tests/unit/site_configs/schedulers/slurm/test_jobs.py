@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from postprocess.base.progress import Progress
 from postprocess.runner.reframe_pass import cancel_jobs, end_jobs
-from site_configs.schedulers.slurm import jobs as slurm_jobs
-from site_configs.schedulers.slurm.jobs import (
+from site_configs.schedulers import slurm_jobs
+from site_configs.schedulers.slurm import SLURM
+from site_configs.schedulers.slurm_jobs import (
     MARK,
     JobState,
     NoAnswer,
@@ -26,7 +27,6 @@ from site_configs.schedulers.slurm.jobs import (
     parse_nodes,
     refusal,
 )
-from site_configs.schedulers.slurm.scheduler import SLURM
 
 RUNNING = (
     "JobId=7 JobName=rfm_job UserId=me(1) Dependency=(null) JobState=RUNNING Reason=None "

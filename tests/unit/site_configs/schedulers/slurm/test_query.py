@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from site_configs.schedulers import slurm
 from site_configs.schedulers.base import NodeKind, Queue, select_needed_kinds
-from site_configs.schedulers.slurm import scheduler as slurm
-from site_configs.schedulers.slurm.query import (
+from site_configs.schedulers.slurm import (
     expand_hosts,
     parse_config,
     parse_mpi_types,

@@ -17,7 +17,7 @@ from postprocess.extensions.procurement.rules.layouts import MachineFacts
 from postprocess.extensions.procurement.rules.rules import Rules, lint_text
 from postprocess.features.links.data import PairSweep
 from postprocess.features.links.detect import DetectionLimits, PairTimes, SlowItem, SweepAnalysis
-from postprocess.stats.procurement.acceptance import RowVerdict
+from postprocess.stats.acceptance import RowVerdict
 from tests.support.factories.links import Tournament
 from tests.support.factories.offer import RULES_TEXT, moment
 

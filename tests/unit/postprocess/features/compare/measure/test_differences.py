@@ -12,11 +12,11 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.features.compare import data
 from postprocess.features.compare.data import NEW, OLD, CaseValue, LaunchValues
-from postprocess.features.compare.fingerprint import SIZES, FingerprintLaunch
+from postprocess.features.compare.facts import SIZES, FingerprintLaunch
 from postprocess.features.compare.measure import differences
 from postprocess.features.compare.measure.bench import ComparisonBench
 from postprocess.model.session import Selection
-from postprocess.stats.placement import MOVED
+from postprocess.stats.launches import MOVED
 from tests.support.factories.comparison import HEADER, make_pass
 
 TOLD = FingerprintLaunch(OLD, 0, "cpu", "2x2", "s", 1.0, SIZES, (1e-6,) * len(SIZES))

@@ -1,1 +1,0 @@
-"""The number of past alarms against the number expected by chance."""

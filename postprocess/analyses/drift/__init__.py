@@ -1,1 +1,0 @@
-"""What became slower over many nights: steps that stay, and slow creep."""

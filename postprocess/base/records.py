@@ -1,0 +1,331 @@
+"""Records in files: data classes read from JSON and TOML by the types they declare, kept and compared.
+
+msgspec checks. It knows nothing of keys that stand twice, so the text is parsed by ``strict_json`` first.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+
+import msgspec
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import parse_decimal
+from postprocess.base.strict_json import format_external, parse_json, parse_number, read_json
+
+Record = TypeVar("Record")
+Text = Annotated[str, msgspec.Meta(pattern=r"\S")]  #: that is not empty
+#: Of a file or folder, below one that is known: it leads nowhere else.
+FileName = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.+-]{0,200}\Z")]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+#: Of a time in seconds or a rate in MB/s: no machine has one beyond, and no ratio of two such overflows.
+LEAST_MEASURED, MOST_MEASURED = 1e-12, 1e12
+Measured = Annotated[float, msgspec.Meta(ge=LEAST_MEASURED, le=MOST_MEASURED)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+PLACE = re.compile(r" - at (?:`key` in )?`\$\.?(.*)`$", re.DOTALL)
+LACKING = re.compile(r"Object missing required field `(.*?)`")
+ANY_KEY = "[...]"  #: in a place of msgspec's, in the place of a key of a mapping
+
+
+def read_record(path: Path, kind: type[Record], exact: bool = True) -> Record:
+    """Read a file that holds one record, as :func:`parse_record` does. Raises OSError or ValueError."""
+    return parse_record(read_json(path), kind, exact)
+
+
+def parse_record(value: Any, kind: type[Record], exact: bool = False) -> Record:
+    """Parse a value of JSON as a data class, or as another type. What has a default may be missing.
+
+    :param exact: whether to refuse keys that a data class has not
+    :raises ValueError: ``cases[3].bytes: what is wrong with it``
+    """
+    try:
+        return _convert(value, kind, exact)
+    except RecursionError:
+        raise ValueError("lists or objects are nested too deep") from None
+
+
+def _convert(value: Any, kind: type[Record], exact: bool) -> Record:
+    try:
+        record = msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(_explain(value, kind, str(error))) from None
+    if exact:
+        refuse_unknown_keys(value, msgspec.to_builtins(record))
+    return record
+
+
+def _explain(value: Any, kind: Any, said: str) -> str:
+    """Return an error of msgspec's as ``place: what is wrong``, keys of mappings by their names."""
+    found = PLACE.search(said)
+    place = found[1] if found else ""
+    if ANY_KEY in place:
+        place = _name_keys(value, kind, place)
+    said = PLACE.sub("", said)
+    if lacking := LACKING.fullmatch(said):
+        place, said = f"{place}.{lacking[1]}".lstrip("."), "is missing"
+    return f"{place}: {said}" if place else said
+
+
+def _name_keys(value: Any, kind: Any, place: str) -> str:
+    """Name the keys of mappings in which the fault is: without all others the fault is still there."""
+    copy = node = deepcopy(value)
+    named = ""
+    for number, name in re.findall(r"\[(\d+|\.\.\.)\]|([^.\[]+)", place):
+        key = int(number) if number.isdigit() else name
+        if number == "...":
+            whole = dict(node)
+            for key in whole:
+                node.clear()
+                node[key] = whole[key]
+                if _is_faulty(copy, kind):
+                    break
+        named += f"[{key}]" if number.isdigit() else f".{format_external(key)[1:-1]}"
+        node = node[key]
+    return named.removeprefix(".")
+
+
+def _is_faulty(value: Any, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return True
+    return False
+
+
+def find_other_field(one: object, two: object, names: Iterable[str]) -> str:
+    """Find the first of some fields in which two records differ; empty if there is none."""
+    return next((name for name in names if getattr(one, name) != getattr(two, name)), "")
+
+
+def is_measurable(value: float) -> bool:
+    """Return whether a number can be a time in seconds or a rate in MB/s."""
+    return LEAST_MEASURED <= value <= MOST_MEASURED
+
+
+def require_fields(value: Mapping[str, Any], kind: type, but: Collection[str] = ()) -> None:
+    """Refuse an object without a field of a data class, also one with a default. Raises ValueError.
+
+    :param but: fields that came later
+    """
+    for each in fields(kind):
+        if each.name not in value and each.name not in but:
+            raise ValueError(f"{each.name}: is missing")
+
+
+def refuse_unknown_keys(value: Any, known: Any, place: str = "") -> None:
+    """Refuse keys that are not in ``known``, which has the same structure. Raises ValueError."""
+    if isinstance(value, dict):
+        if unknown := value.keys() - known.keys():
+            raise ValueError(f"{place}{format_external(min(unknown))[1:-1]}: is not a known key")
+        for key, each in value.items():
+            refuse_unknown_keys(each, known[key], f"{place}{key}.")
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            refuse_unknown_keys(each, known[number], f"{place.removesuffix('.')}[{number}].")
+
+
+Header = TypeVar("Header")
+
+
+@dataclass(frozen=True)
+class Journal:
+    """Such a file, and what its errors advise."""
+
+    path: Path
+    fix: str  #: where it cannot be written, or is of another measurement
+    missing: str = ""  #: where it cannot be read
+    damaged: str = ""  #: where a line is damaged, if not ``fix``
+
+    def append(self, *entries: Mapping[str, Any]) -> None:
+        """Add lines that belong together, and see them on the disk. Raises UsageError if that fails."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as file:
+                file.write("".join(f"{json.dumps(entry, allow_nan=False)}\n" for entry in entries))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UsageError(f"{self.path}: {error.strerror}; {self.fix}") from None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what goes wrong while it is read into a UsageError."""
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(f"{self.path}: {error.strerror}; {self.missing}") from None
+        except (ValueError, LookupError) as error:
+            fix = self.damaged or self.fix
+            raise UsageError(f"{self.path}: {error}: is damaged; {fix}") from None
+
+    def read(self, kind: type[Header]) -> tuple[Header, list[dict[str, Any]]]:
+        """Read the header, a line with the record ``begun``, and the lines behind it; not one without an end.
+
+        To be called within :meth:`reading`. Raises OSError, ValueError or LookupError.
+        """
+        lines = files.read_regular(self.path).split(b"\n")[:-1]
+        whole = [parse_json(line.decode()) for line in lines]
+        first, *entries = parse_record(whole, list[dict[str, Any]])
+        if first.pop("record") != "begun":
+            raise ValueError("has no header in its first line")
+        return parse_record(first, kind, exact=True), entries
+
+    def require_same(self, begun: object, asked: object, names: Iterable[str]) -> None:
+        """Refuse to go on with what another call began. Raises UsageError with the first field that differs."""
+        if other := find_other_field(begun, asked, names):
+            raise UsageError(f"{self.path}: was begun with other {other}; {self.fix}")
+
+    def truncate_unfinished(self, last: bytes = b"") -> None:
+        """Cut off what was interrupted while it was written. The header stays. Raises OSError.
+
+        :param last: in the beginning of the last of the lines that belong together
+        """
+        data = files.read_regular(self.path)
+        lines = data.split(b"\n")[:-1]
+        while len(lines) > 1 and last not in lines[-1][:40]:
+            lines.pop()
+        if (kept := sum(len(line) + 1 for line in lines)) < len(data):
+            os.truncate(self.path, kept)
+
+
+class Remembered(Protocol):
+    """A data class of which every field has a default; ``schema`` is the version of its format."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def schema(self) -> int:
+        """The version of the format."""
+
+
+Memory = TypeVar("Memory", bound=Remembered)
+
+
+def recall(path: Path, kind: type[Memory]) -> Memory:
+    """Read what is remembered; an empty record where that is nothing, damaged or of another format.
+
+    What it told is then found out anew.
+    """
+    try:
+        found = read_record(path, kind)
+    except (OSError, ValueError):
+        return kind()
+    return found if found.schema == kind().schema else kind()
+
+
+def remember(path: Path, record: Remembered) -> None:
+    """Write what is to be remembered, in place of what was. OSError as met."""
+    text = json.dumps(asdict(record), indent=1, sort_keys=True)
+    files.replace_files({path: f"{text}\n".encode()})
+
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?")
+STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse a document with finite numbers. Raises ValueError, which names the line where it can."""
+    try:
+        return tomllib.loads(text, parse_float=parse_number)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError("lists or tables are nested too deep") from None
+
+
+def find_line(text: str, place: str) -> int:
+    """Find the line of a key such as ``case[2].bytes``; of its table if the key is not there, 0 if nothing is.
+
+    :param place: as :func:`postprocess.base.records.parse_record` names it
+    """
+    steps = [(name, int(number or 0)) for name, number in STEP.findall(place)]
+    if not steps:
+        return 0
+    lines = text.splitlines()
+    own, key = [name for name, _ in steps], steps[-1][0]
+    header, begin = ".".join(own[:-1]), 0
+    if len(steps) > 1:
+        begin = _find_header(lines, header, steps[-2][1])
+        if not begin:
+            return 0
+    elif found := _find_header(lines, key, steps[0][1]):
+        return found
+    for number in range(begin, len(lines)):
+        if HEADER.match(lines[number]):
+            break
+        if re.match(rf'\s*"?{re.escape(key)}"?\s*=', lines[number]):
+            return number + 1
+    return begin
+
+
+def _find_header(lines: list[str], name: str, which: int) -> int:
+    """Find the line of the n-th header of this name, from 0; 0 if there is none."""
+    found = [
+        number
+        for number, line in enumerate(lines, 1)
+        if (match := HEADER.match(line)) and match[2].replace('"', "") == name
+    ]
+    return found[which] if which < len(found) else 0
+
+
+ROUNDING = 1e-9  #: relative, between processors
+NAMES = re.compile(r'(?<=\bid=")[^"]+|(?<=href="#)[^"]+|(?<=url\(#)[^)]+')
+#: Of a picture: a coordinate may be rounded otherwise
+PICTURE = re.compile(r"<svg .*?</svg>", re.S)
+COORDINATE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+NEAR = 0.11  #: of two coordinates, which have one decimal
+
+
+def is_same(ours: Any, theirs: Any) -> bool:
+    """Return whether two values are the same but for the rounding of numbers, also of those in texts."""
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        return ours.keys() == theirs.keys() and all(is_same(ours[k], theirs[k]) for k in ours)
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(is_same, ours, theirs))
+    if isinstance(ours, float) and isinstance(theirs, float | int) and not isinstance(theirs, bool):
+        return math.isclose(ours, theirs, rel_tol=ROUNDING)
+    if isinstance(ours, str) and isinstance(theirs, str) and ours != theirs:
+        try:
+            return is_same(parse_decimal(ours), parse_decimal(theirs))
+        except ValueError:
+            return False
+    return type(ours) is type(theirs) and ours == theirs
+
+
+def is_same_page(ours: str, theirs: str) -> bool:
+    """Return whether two pages say the same: all but names and rounding within pictures."""
+    here, there = (PICTURE.split(each) for each in (ours, theirs))
+    pictures = [PICTURE.findall(each) for each in (ours, theirs)]
+    return here == there and all(map(_is_same_picture, *pictures))
+
+
+def _is_same_picture(ours: str, theirs: str) -> bool:
+    one, two = _rename(ours), _rename(theirs)
+    if COORDINATE.split(one) != COORDINATE.split(two):
+        return False
+    numbers = zip(COORDINATE.findall(one), COORDINATE.findall(two), strict=True)
+    return all(a == b or ("." in a + b and abs(float(a) - float(b)) < NEAR) for a, b in numbers)
+
+
+def _rename(picture: str) -> str:
+    """Name the parts of a picture by their order: each drawing gives them other names."""
+    known: dict[str, str] = {}
+    return NAMES.sub(lambda name: known.setdefault(name[0], f"part{len(known)}"), picture)

@@ -1,0 +1,379 @@
+"""The programs of ``suite/bindings``: what each language needs to run on an MPI, one start and its output."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+
+from postprocess.base.formats import plural, size
+from postprocess.base.processes import run_captured
+from site_configs.mpi import wheels
+from site_configs.mpi.family import Mpi, is_library, join_lines, spare_network
+from site_configs.mpi.probe import ProbeError, run_step, strip_allocation
+
+SOURCES = Path(__file__).resolve().parents[3] / "suite" / "bindings"
+MPI_LIBRARY = re.compile(r"=> (\S*/libmpi(?:ch)?\.so\S*)")  #: in a line of ldd
+BUILD_LIMIT = 600.0  #: seconds
+
+
+class Unavailable(Exception):
+    """One line: why a language cannot be had with an MPI."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """An MPI on this machine, and where programs for it are made."""
+
+    mpi: Mpi
+    folder: Path  #: of this call
+    lasting: Path  #: for what is worth keeping: wheels and builds that take long
+    wheels: Path | None = None  #: the only place to take wheels from; None for the package index
+    jars: Path | None = None  #: the same of jars
+
+    @cached_property
+    def env(self) -> dict[str, str]:
+        """The environment of compilers and launchers."""
+        own = self.mpi.env | spare_network(self.mpi.family, os.environ)
+        return strip_allocation(os.environ) | own
+
+    @property
+    def c_program(self) -> Path:
+        """The program in C, with which all others are compared."""
+        return self.folder / "c"
+
+    @cached_property
+    def library(self) -> Path:
+        """The file of the MPI library that programs in C load.
+
+        :raises Unavailable: if it is not to be seen
+        """
+        found = MPI_LIBRARY.search(self.run("ldd", str(self.c_program)))
+        if not found:
+            raise Unavailable(f"{self.c_program.name} of {self.mpi.mpicc} loads no libmpi")
+        return Path(found[1])
+
+    def run(self, *words: str, **more: str) -> str:
+        """Run a command that makes something ready.
+
+        :raises Unavailable: if it fails
+        """
+        try:
+            return run_step([*words], self.env | more, Path(words[0]).name, BUILD_LIMIT)
+        except ProbeError as error:
+            raise Unavailable(str(error)) from None
+
+    def unpack_wheel(self, name: str) -> Path:
+        """Return where a pinned wheel is unpacked; it is fetched once.
+
+        :raises Unavailable: if it cannot be had
+        """
+        self.lasting.joinpath("bindings").mkdir(exist_ok=True)
+        try:
+            return wheels.install_wheels(f"bindings/{name}", self.lasting, self.wheels).root
+        except wheels.WheelError as error:
+            raise Unavailable(join_lines(str(error))) from None
+
+
+RANKS = 2
+ROUTINES = ("pingpong", "bcast", "allreduce")
+BATCHES = 5  #: that are timed; as many untimed ones go before them
+TIME_LIMIT = 120.0  #: seconds of a start; a usual one takes one
+MOST_CALLS, MOST_BATCH_BYTES = 200, 10_000_000  #: of a batch
+Case = tuple[str, int]  #: routine and bytes
+
+
+class ExchangeError(Exception):
+    """One line: what a start did wrong."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that is ready to be started."""
+
+    command: tuple[str, ...]
+    #: of the ranks alone: a launcher may not bear the libraries of a language
+    variables: Mapping[str, str] = field(default_factory=dict)
+    launcher: tuple[str, ...] = ()  #: with its number of ranks, where it is not the MPI's
+    library: str = ""  #: what it has to say of its library, where that is not the MPI's name
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What a start measured."""
+
+    level: str  #: of threads that was provided: ``single`` or ``multiple``
+    seconds: Mapping[Case, float]  #: of a call, the least of the batches
+
+
+def count_calls(bytes_: int) -> int:
+    """Return the calls of a batch."""
+    return max(1, min(MOST_CALLS, MOST_BATCH_BYTES // bytes_))
+
+
+def start_exchange(
+    program: Program, launcher: Sequence[str], library: str, sizes: Sequence[int], env: Mapping[str, str]
+) -> Exchange:
+    """Start a program and read what it measured.
+
+    :param launcher: of the MPI, without its number of ranks
+    :param library: what MPI_Get_library_version has to say in it
+    :param sizes: in bytes, rising
+    :raises ExchangeError: for whatever is wrong, in one line
+    """
+    own = [f"{name}={value}" for name, value in program.variables.items()]
+    words = [*(program.launcher or (*launcher, "-n", str(RANKS)))]
+    words += [*(["env", *own] if own and not program.launcher else []), *program.command]
+    words += [str(BATCHES), *(str(n) for each in sizes for n in (each, count_calls(each)))]
+    try:
+        done = run_captured(words, {**env, **program.variables} if program.launcher else env, TIME_LIMIT)
+    except OSError as error:
+        raise ExchangeError(f"cannot be started: {words[0]}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise ExchangeError(f"did not end within {TIME_LIMIT:g} s") from None
+    read = read_exchange(done.stdout, program.library or library, sizes)
+    if done.returncode or isinstance(read, str):
+        said = join_lines(done.stderr)[-300:]
+        why = read if isinstance(read, str) else f"exit code {done.returncode}"
+        raise ExchangeError(": ".join(filter(None, [why, said])))
+    return read
+
+
+def read_exchange(output: str, library: str, sizes: Sequence[int]) -> Exchange | str:
+    """Read the output of a start; return what is wrong with it, if something is."""
+    lines = [line.split() for line in output.splitlines() if line.strip()]
+    world = next((line for line in lines if line[0] == "world" and len(line) > 3), None)
+    if world is None:
+        return "said nothing of its world"
+    if world[1] != str(RANKS):
+        return (
+            f"world of {world[1]}, not of {RANKS}: the launcher does not belong to the library that "
+            f"was loaded, {' '.join(world[3:])[:60]}"
+        )
+    said = " ".join(world[3:])
+    if not is_same_library(said, library):
+        return f"wrong library: it ran on {said[:60]}, not on {library[:60]}"
+    try:
+        own = [line for line in lines if line[0] in (*ROUTINES, "end")]
+        found = {(line[0], int(line[1])): line[2:] for line in own[:-1]}
+        wrong = {case: math.ceil(float(rest[0])) for case, rest in found.items()}
+        times = {case: [float(word) for word in rest[1:]] for case, rest in found.items()}
+    except (ValueError, IndexError, OverflowError):
+        return "a line that is none of ours"
+    for (routine, bytes_), count in wrong.items():
+        if count:
+            numbers = plural(count, "wrong number")
+            return f"wrong data: {routine} of {size(bytes_)}: {numbers} received"
+    planned = [(routine, bytes_) for routine in ROUTINES for bytes_ in sizes]
+    if [*times] != planned or len(own) != len(planned) + 1 or own[-1] != ["end"]:
+        return "ended before its last case"
+    if any(len(each) != BATCHES or not all(0 < t < math.inf for t in each) for each in times.values()):
+        return f"a case has not {BATCHES} times above 0"
+    level = "single" if world[2] == "0" else "multiple"
+    return Exchange(level, {case: min(each) for case, each in times.items()})
+
+
+def is_same_library(said: str, wanted: str) -> bool:
+    """Return whether a library is the wanted one; a binding that knows no more names the loaded file."""
+    if wanted.startswith("/"):
+        return Path(said).resolve().is_relative_to(Path(wanted).resolve())
+    return is_library(said, wanted)
+
+
+MPJ_SAYS = "MPJ Express"  #: for a library
+PACKAGES = "PLUMBLINE_MPI4PY"  #: variable that tells the program where mpi4py is; ``exchange.py`` reads it
+
+
+def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
+    """Find the interpreter with the wheel of mpi4py and the MPI's library named to it."""
+    root = bench.unpack_wheel("mpi4py")
+    packages = next(iter(root.glob("lib/python*/site-packages")), root)
+    variables = {PACKAGES: str(packages), "MPI4PY_LIBMPI": str(bench.library), "OPENBLAS_NUM_THREADS": "1"}
+    only = (
+        f"import os, sys; sys.path.insert(0, os.environ['{PACKAGES}']); "
+        "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI"
+    )
+    bench.run(sys.executable, "-I", "-c", only, **variables)
+    return Program((sys.executable, "-I", str(SOURCES / "exchange.py"), style, level), variables)
+
+
+def prepare_intel_java(bench: Bench) -> Program:
+    """Compile the program for Intel MPI's own binding, whose library lacks one that is a wheel of its own."""
+    java = find_java("java"), find_java("javac")
+    jar = Path(bench.mpi.prefix, "share", "java", "mpi.jar")
+    if bench.mpi.family != "intel-mpi" or not jar.exists():
+        raise Unavailable("no Java binding in this MPI")
+    runtime = next(bench.unpack_wheel("intel-cmplr-lib-rt").rglob("libintlc.so.5"), None)
+    if runtime is None:
+        raise Unavailable("the wheel of intel-cmplr-lib-rt has no libintlc.so.5")
+    bench.run(java[1], "-cp", str(jar), "-d", str(bench.folder), str(SOURCES / "Exchange.java"))
+    libraries = str(bench.library.parent)
+    variables = {"LD_LIBRARY_PATH": libraries, "LD_PRELOAD": str(runtime)}
+    options = ("-cp", f"{jar}:{bench.folder}", f"-Djava.library.path={libraries}")
+    return Program((java[0], *options, "Exchange"), variables, library=bench.mpi.prefix)
+
+
+def prepare_mpj(bench: Bench) -> Program:
+    """Compile the program for MPJ Express, whose ranks are threads of one JVM: no MPI is in it."""
+    java = find_java("java"), find_java("javac")
+    home = bench.folder / "mpj"
+    provide_jars(bench, home)
+    jar = home / "lib" / "mpj.jar"
+    bench.run(java[1], "-cp", str(jar), "-d", str(bench.folder), str(SOURCES / "ExchangeMpj.java"))
+    start = (java[0], "-jar", str(home / "lib" / "starter.jar"), "-np", str(RANKS))
+    command = ("-dev", "multicore", "-cp", str(bench.folder), "ExchangeMpj")
+    return Program(command, {"MPJ_HOME": str(home)}, start, MPJ_SAYS)
+
+
+def find_java(name: str) -> str:
+    """Find a program of a JDK. Raises Unavailable if it is not there."""
+    found = shutil.which(name)
+    if found is None:
+        raise Unavailable(f"no JDK: {name} is not on PATH")
+    return found
+
+
+def provide_jars(bench: Bench, home: Path) -> None:
+    """Put MPJ Express and the jars that it needs into one folder: it looks for them beside its own.
+
+    From the mirror where that is the only place, else those that are installed, else Debian's packages, which
+    are fetched once.
+
+    :raises Unavailable: if one is missing, or is not the pinned one
+    """
+    if bench.jars:
+        lacking = wheels.copy_jars([bench.jars], home / "lib")
+    else:
+        kept = bench.lasting / "bindings" / "jars"
+        lacking = wheels.gather_jars(kept) or wheels.copy_jars([kept], home / "lib")
+    if lacking:
+        raise Unavailable(next(iter(lacking.values())))
+
+
+NO_MODULE = re.compile(r"Fatal Error: (.*?)(?: compilation terminated|$)")  #: of gfortran
+
+
+def prepare_c(bench: Bench) -> Program:
+    """Compile the program in C."""
+    bench.run(bench.mpi.mpicc, "-O2", str(SOURCES / "exchange.c"), "-o", str(bench.c_program))
+    return Program((str(bench.c_program),))
+
+
+def prepare_fortran(bench: Bench, module: str) -> Program:
+    """Compile the program in Fortran by the MPI's own wrapper, with ``mpi_f08`` or ``mpi``."""
+    wrapper = find_fortran_wrapper(Path(bench.mpi.mpicc))
+    program = bench.folder / module
+    options = ["-DF08"] if module == "mpi_f08" else []
+    for folder in find_module_folders(bench):
+        options += ["-I", str(folder)]
+    source = str(SOURCES / "exchange.F90")
+    try:
+        bench.run(str(wrapper), "-O2", *options, source, "-o", str(program))
+    except Unavailable as error:
+        if fatal := NO_MODULE.search(str(error)):
+            raise Unavailable(f"no module {module} that the compiler reads: {fatal[1].strip()}") from None
+        raise
+    return Program((str(program),))
+
+
+def find_fortran_wrapper(mpicc: Path) -> Path:
+    """Find the Fortran wrapper beside that of C; Debian's have the MPI's name behind a dot.
+
+    :raises Unavailable: if there is none
+    """
+    names = [mpicc.name.replace("mpicc", name) for name in ("mpifort", "mpif90", "mpifc")]
+    for name in dict.fromkeys(names):
+        if name != mpicc.name and mpicc.with_name(name).exists():
+            return mpicc.with_name(name)
+    raise Unavailable(f"no Fortran in this MPI: none of {', '.join(names)} beside {mpicc}")
+
+
+def find_module_folders(bench: Bench) -> list[Path]:
+    """Find Intel MPI's modules of the compiler at hand, which its wrapper seeks elsewhere; else nothing.
+
+    It has a folder for each version of gfortran; the last one up to the compiler's reads its modules.
+    """
+    by_version = {
+        split_number(folder.name): folder
+        for folder in Path(bench.mpi.prefix, "include", "mpi", "gfortran").glob("[0-9]*")
+    }
+    if not by_version:
+        return []
+    try:
+        own = split_number(bench.run("gfortran", "-dumpfullversion").strip())
+    except Unavailable:
+        raise Unavailable("no Fortran compiler: gfortran is not on PATH") from None
+    fit = [version for version in by_version if version[0] <= own[0]]
+    return [by_version[max(fit)]] if fit else []
+
+
+def split_number(version: str) -> tuple[int, ...]:
+    """Split a version of numbers alone."""
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def prepare_rust(bench: Bench) -> Program:
+    """Build the program in Rust, by cargo in a folder for each MPI that lasts; a second time takes a second."""
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        raise Unavailable("cargo is not on PATH")
+    clang = next(bench.unpack_wheel("libclang").rglob("libclang*.so*"), None)
+    if clang is None:
+        raise Unavailable("the wheel of libclang has no libclang.so")
+    headers = bench.run("cc", "-print-file-name=include").strip()  # those of the compiler's own
+    target = bench.lasting / "bindings" / f"rust-{bench.mpi.name}"
+    variables = {
+        "MPICC": bench.mpi.mpicc,
+        "LIBCLANG_PATH": str(clang.parent),
+        "BINDGEN_EXTRA_CLANG_ARGS": f"-I{headers}",
+        "RUSTFLAGS": f"-Clink-arg=-Wl,-rpath,{bench.library.parent}",
+    }
+    manifest = str(SOURCES / "rust" / "Cargo.toml")
+    words = ("build", "--release", "--locked", "--quiet", "--manifest-path", manifest)
+    bench.run(cargo, *words, "--target-dir", str(target), **variables)
+    return Program((str(target / "release" / "exchange"),))
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language with its binding; ``name`` begins with the word by which it is chosen."""
+
+    name: str
+    title: str
+    prepare: Callable[[Bench], Program]
+
+
+LANGUAGES = (
+    Language("c", "C", prepare_c),
+    Language("c-again", "C again", prepare_c),
+    *(
+        Language(f"fortran-{module}", f"Fortran {module}", partial(prepare_fortran, module=module))
+        for module in ("mpi_f08", "mpi")
+    ),
+    *(
+        Language(
+            f"mpi4py-{style}-{level}",
+            f"mpi4py {style}, {level}",
+            partial(prepare_mpi4py, style=style, level=level),
+        )
+        for style in ("buffers", "pickled")
+        for level in ("single", "default")
+    ),
+    Language("java-intel", "Java, Intel's binding", prepare_intel_java),
+    Language("java-mpj", "Java, MPJ Express (threads)", prepare_mpj),
+    Language("rust", "Rust mpi", prepare_rust),
+)
+KINDS = tuple(dict.fromkeys(each.name.partition("-")[0] for each in LANGUAGES))[1:]
+
+
+def select_languages(kinds: Sequence[str] = ()) -> list[Language]:
+    """Select C, and the languages of these kinds; all of none."""
+    chosen = {"c", *(kinds or KINDS)}
+    return [each for each in LANGUAGES if each.name.partition("-")[0] in chosen]

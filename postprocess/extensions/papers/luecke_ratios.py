@@ -1,0 +1,403 @@
+"""Compare machines, or MPIs, at one process count: the ratio tables 1 to 9 of Luecke et al. (2001).
+
+Where simulated machines stand for the paper's, the printed ratio stands beside the simulated one. A machine
+that is only in print is reached by way of such a machine, as the paper prints ratios and no times:
+T(ours) / T(NT) is T(ours) / T(torus) over the printed T(NT) / T(T3E-600), where the torus stands for the
+T3E-600.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import MISSING, NOT_PRINTED, TextTable, ratio, size
+from postprocess.extensions.papers import measurements
+from postprocess.extensions.papers.presentation import Number, write_ratio
+from postprocess.extensions.papers.printed import History, PrintedRatio
+
+
+@dataclass(frozen=True)
+class RatioBasis:
+    """The basis of the ratios: a machine at a process count.
+
+    With an MPI named, every time is divided by that of this MPI, as the papers do, which compare each machine
+    with an MPI of its own. Without, each by that of the same MPI.
+    """
+
+    machine: str
+    processes: int
+    environment: str | None = None
+
+    def divisor(self, environment: str) -> str:
+        """Return the MPI on the basis by which times of another are divided."""
+        return self.environment or environment
+
+    @property
+    def title(self) -> str:
+        """The machine, with its MPI where one is named."""
+        return f"{self.machine} with {self.environment}" if self.environment else self.machine
+
+
+@dataclass(frozen=True)
+class RatioRow:
+    """One operation on one machine: a ratio for each MPI, None where one of the two times is missing."""
+
+    operation: measurements.Operation
+    machine: str
+    ratios: Mapping[str, float | None]  #: by environment, of those that the machine has
+    printed: PrintedRatio | None
+    fitted: bool = False  #: the model was made from the printed ratio
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether there is a printed ratio that the model does not come from."""
+        return self.printed is not None and not self.fitted
+
+    def over_printed(self, environment: str) -> float | None:
+        """Return the measured ratio over the printed one, or None where either is missing."""
+        measured = self.ratios.get(environment)
+        if measured is None or self.printed is None:
+            return None
+        return measured / self.printed.ratio
+
+
+@dataclass(frozen=True)
+class RatioTable:
+    """All sizes of a routine on all machines but the basis."""
+
+    routine: str
+    basis: RatioBasis
+    environments: tuple[str, ...]
+    rows: tuple[RatioRow, ...]
+
+
+def find_stand_ins(measured: measurements.PaperMeasurements, history: History) -> dict[str, list[str]]:
+    """Find the machines of the papers for which each machine of the session stands, if any."""
+    places = {place: machine for machine, place in measured.systems.items()}
+    found: dict[str, list[str]] = {}
+    for each in history.stand_ins:
+        machine = places.get((each.system, each.partition))
+        if machine:
+            found.setdefault(machine, []).append(each.machine)
+    return found
+
+
+def choose_basis(
+    measured: measurements.PaperMeasurements, history: History, against: str | None, processes: int | None
+) -> RatioBasis | None:
+    """Choose the machine and the count to compare at: as asked for, else those of the papers, else the largest.
+
+    ``against``: ``MACHINE`` or ``MACHINE:ENVIRONMENT``. Where a machine shares no MPI with another, its first
+    stands against the MPIs of the others. None if there is nothing to compare and nothing was asked for.
+
+    :raises UsageError: if what was asked for is not there.
+    """
+    machine, environment = find_against(measured, against)
+    if len(measured.machines) < 2 and environment is None:
+        if against is None and processes is None:
+            return None
+        fix = "choose a session with several (./plumbline run --site simulated)"
+        raise UsageError(f"the session has one partition, {measured.machines[0]}; {fix}")
+    reference = machine or _usual_machine(measured, history)
+    counts = _comparable(measured, reference, environment)
+    if not counts and environment is None:
+        environment = measured.environments_on(reference)[0]
+        counts = _comparable(measured, reference, environment)
+    asked = [f"--against {against}"] if against else []
+    asked += [f"--processes {processes}"] if processes else []
+    if asked and (not counts or (processes and processes not in counts)):
+        there = f"at {', '.join(map(str, counts))}" if counts else "at no count"
+        comparable = f"{reference} can be compared {there}"
+        raise UsageError(f"{' '.join(asked)}: not in the session; in it {comparable}")
+    if not counts:
+        return None
+    count = processes or _usual_count(counts, measured, history, reference)
+    return RatioBasis(reference, count, environment)
+
+
+def find_against(
+    measured: measurements.PaperMeasurements, against: str | None
+) -> tuple[str | None, str | None]:
+    """Find the machine and the MPI that ``[SESSION:][SYSTEM:]PARTITION[:ENVIRONMENT]`` names."""
+    if against is None:
+        return None, None
+    if found := _find_machine(measured, against):
+        return found, None
+    name, _, environment = against.rpartition(":")
+    machine = _find_machine(measured, name)
+    if machine is None:
+        there = ", ".join(measured.machines)
+        raise UsageError(f"--against {against}: not a partition of the session; it has {there}")
+    if environment not in measured.environments_on(machine):
+        there = ", ".join(measured.environments_on(machine))
+        raise UsageError(f"--against {against}: no MPI of {machine}; it has {there}")
+    return machine, environment
+
+
+def _find_machine(measured: measurements.PaperMeasurements, name: str) -> str | None:
+    """Find the one machine of this name, be it longer than what tells the machines apart."""
+    found = []
+    for machine, (system, partition) in measured.systems.items():
+        longer = {partition, f"{system}:{partition}"}
+        longer |= {f"{session}:{each}" for session in measured.sessions[machine] for each in longer}
+        if name == machine:
+            return machine
+        if name in longer:
+            found.append(machine)
+    if len(found) > 1:
+        raise UsageError(f"--against {name}: is several machines; choose of {', '.join(found)}")
+    return found[0] if found else None
+
+
+def build_paper_tables(
+    measured: measurements.PaperMeasurements, history: History, basis: RatioBasis
+) -> list[RatioTable]:
+    """Build a table for each routine that was planned at the process count on some machine.
+
+    Of the MPIs those that have a divisor on the reference machine, and it on another.
+    """
+    counts = _comparable(measured, basis.machine, basis.environment)
+    environments = tuple(counts.get(basis.processes, ()))
+    printed = _printed(measured, history, basis)
+    own = measured.environments_on(basis.machine)
+    others = [
+        machine
+        for machine in _ordered(measured, history)
+        if machine != basis.machine or (basis.environment and len(own) > 1)
+    ]
+    planned = {cell.operation for cell in measured.results if cell.processes == basis.processes}
+    found: dict[str, list[RatioRow]] = {}
+    for operation in sorted(planned, key=measurements.operation_sort_key):
+        rows = [_row(measured, basis, operation, machine, environments, printed) for machine in others]
+        found.setdefault(operation.routine, []).extend(rows)
+    return [RatioTable(routine, basis, environments, tuple(rows)) for routine, rows in found.items()]
+
+
+def _usual_machine(measured: measurements.PaperMeasurements, history: History) -> str:
+    """Return the machine against which the most ratios are printed, else the first by name."""
+    stands = find_stand_ins(measured, history)
+    against = [printed.against for printed in history.ratios]
+    return max(measured.machines, key=lambda machine: sum(map(against.count, stands.get(machine, []))))
+
+
+def _usual_count(
+    counts: Mapping[int, Sequence[str]],
+    measured: measurements.PaperMeasurements,
+    history: History,
+    reference: str,
+) -> int:
+    """Return a process count of the papers' tables, else the largest one."""
+    stands = find_stand_ins(measured, history).get(reference, [])
+    papers = {printed.processes for printed in history.ratios if printed.against in stands}
+    return max(counts.keys() & papers or counts)
+
+
+def _comparable(
+    measured: measurements.PaperMeasurements, reference: str, environment: str | None
+) -> dict[int, list[str]]:
+    """List, by process count, the MPIs whose times have a divisor on the reference machine.
+
+    With ``environment``, those of all machines, this one itself only if another machine has it too; without,
+    those with a time both on the reference machine and on another.
+    """
+    here: set[tuple[int, str]] = set()
+    there: set[tuple[int, str]] = set()
+    for cell, time in measured.times.items():
+        if time is not None:
+            side = here if cell.machine == reference else there
+            side.add((cell.processes, cell.environment))
+    if environment is None:
+        pairs = here & there
+    else:
+        other = there | {each for each in here if each[1] != environment}
+        divisors = {count for count, name in here if name == environment}
+        pairs = {each for each in other if each[0] in divisors}
+    found: dict[int, list[str]] = {}
+    for count, name in sorted(pairs):
+        found.setdefault(count, []).append(name)
+    return found
+
+
+def _ordered(measured: measurements.PaperMeasurements, history: History) -> list[str]:
+    """Sort machines in the order of the papers, then by name."""
+    order = {machine: n for n, machine in enumerate(find_stand_ins(measured, history))}
+    return sorted(measured.machines, key=lambda name: (order.get(name, len(order)), name))
+
+
+_Printed = Mapping[tuple[str, str, int], tuple[PrintedRatio, bool]]
+
+
+def _printed(measured: measurements.PaperMeasurements, history: History, basis: RatioBasis) -> _Printed:
+    """Return the printed ratios to the basis at its count, by machine, routine and bytes.
+
+    Each comes with whether the model of the machine was fitted to it.
+    """
+    stands = find_stand_ins(measured, history)
+    names = {name: machine for machine, known in stands.items() for name in known}
+    fits = {((f.system, f.partition), f.routine, f.bytes) for f in history.fits}
+    found = {}
+    for printed in history.ratios:
+        same = printed.against in stands.get(basis.machine, []) and printed.processes == basis.processes
+        machine = names.get(printed.machine)
+        if same and machine:
+            fitted = (measured.systems[machine], printed.routine, printed.bytes) in fits
+            found[machine, printed.routine, printed.bytes] = (printed, fitted)
+    return found
+
+
+def _row(
+    measured: measurements.PaperMeasurements,
+    basis: RatioBasis,
+    operation: measurements.Operation,
+    machine: str,
+    environments: Sequence[str],
+    printed: _Printed,
+) -> RatioRow:
+    ratios = {}
+    for name in environments:
+        if name not in measured.environments_on(machine):
+            continue
+        time = measured.time(machine, name, operation, basis.processes)
+        divisor = basis.divisor(name)
+        reference = measured.time(basis.machine, divisor, operation, basis.processes)
+        ratios[name] = time / reference if time is not None and reference is not None else None
+    known, fitted = printed.get((machine, operation.routine, operation.bytes), (None, False))
+    return RatioRow(operation, machine, ratios, known, fitted)
+
+
+def format_ratio_table(measured: measurements.PaperMeasurements, table: RatioTable) -> TextTable:
+    """Format the table as the paper has it, with a line for each size and machine."""
+    basis = table.basis
+    sources = sorted({row.printed.source for row in table.rows if row.printed})
+    rows = tuple(
+        (
+            *(
+                Number(row.operation.size, row.operation.bytes),
+                *measured.conditions(row.operation),
+                row.machine,
+            ),
+            *(_format_ratio(row, name) for name in table.environments),
+            *([_format_printed(row)] if sources else []),
+        )
+        for row in table.rows
+    )
+    note = (
+        f"printed: {'; '.join(sources)}; in brackets: the measured ratio over the printed one; fitted: the "
+        "model of the machine was made from it"
+    )
+    return TextTable(
+        f"{table.routine}: time over that of {basis.title}, {basis.processes} processes",
+        ("size", *measured.varying, "machine"),
+        (*table.environments, *(["printed"] if sources else [])),
+        rows,
+        (note,) if sources else (),
+        (("routine", table.routine), ("processes", str(basis.processes))),
+    )
+
+
+def _format_ratio(row: RatioRow, environment: str) -> str:
+    if environment not in row.ratios:
+        return NOT_PRINTED
+    value, factor = row.ratios[environment], row.over_printed(environment)
+    if value is None:
+        return MISSING
+    about = {"mpi": environment}
+    text = ratio(value, 1.0)
+    if factor is None:
+        return Number(text, value, quantity="ratio", about=about)
+    over = write_ratio(factor, quantity="ratio over printed ratio", about=about)
+    return Number(f"{text} ({over})", value, quantity="ratio", about=about, more=[over])
+
+
+def _format_printed(row: RatioRow) -> str:
+    if row.printed is None:
+        return NOT_PRINTED
+    text = f"{row.printed.ratio:g}" + (" (fitted)" if row.fitted else "")
+    note = "fitted" if row.fitted else ""
+    return Number(text, row.printed.ratio, quantity="printed ratio", note=note)
+
+
+NEEDED = (
+    "--against {against}: the paper has only ratios, and no session stands for one of its machines "
+    "at {count} processes; run ./plumbline nightly --site simulated --partition torus"
+)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """From machines of the sessions to one that is in print, by way of one that stands for another in print."""
+
+    measured: measurements.PaperMeasurements
+    stands: Mapping[str, list[str]]  #: as :func:`find_stand_ins` returns it
+    way: str  #: the machine of the sessions by way of which it goes
+    against: str  #: the machine in print
+    processes: int
+    #: Printed times over that of the paper's divisor, which has 1, by routine, machine and bytes
+    printed: Mapping[tuple[str, str, int], float]
+
+    def over(self, routine: str, machine: str, count: int) -> float | None:
+        """Return the printed time of a machine over that of ``against``; None where one is not in print."""
+        time = self.printed.get((routine, machine, count))
+        return None if time is None else time / self.printed[routine, self.against, count]
+
+    def ratio(self, place: measurements.Place, routine: str, count: int) -> float | None:
+        """Return the time at a place over that of ``against``; None where one of the times is missing."""
+        own = self.measured.environments_on(self.way)
+        divisor = place.environment if place.environment in own else own[0]
+        operation = measurements.Operation(routine, count, place.cache, place.sync)
+        time = self.measured.time(place.machine, place.environment, operation, self.processes)
+        reference = self.measured.time(self.way, divisor, operation, self.processes)
+        over = self.over(routine, self.stands[self.way][0], count)
+        return None if time is None or reference is None or over is None else time / reference * over
+
+    def ratio_in_print(self, machine: str, routine: str, count: int) -> float | None:
+        """Return the same of the machine in print for which one of the sessions stands; None without."""
+        known = (self.over(routine, name, count) for name in self.stands.get(machine, []))
+        return next((over for over in known if over is not None), None)
+
+
+def build_chained_tables(
+    measured: measurements.PaperMeasurements, history: History, against: str
+) -> tuple[list[TextTable], str]:
+    """Build a table for each routine in print, and say what is missing where there can be none.
+
+    Machines that stand for one in print are tried in turn, that by which the paper divides first.
+    """
+    count = history.ratios[0].processes
+    stands = find_stand_ins(measured, history)
+    divisors = {each.against for each in history.ratios}
+    printed = {(each.routine, each.against, each.bytes): 1.0 for each in history.ratios}
+    printed |= {(each.routine, each.machine, each.bytes): each.ratio for each in history.ratios}
+    for way in sorted(stands, key=lambda machine: not divisors & {*stands[machine]}):
+        chain = Chain(measured, stands, way, against, count, printed)
+        tables = [_chained(chain, routine) for routine in dict.fromkeys(r.routine for r in history.ratios)]
+        if found := [table for table in tables if table.rows]:
+            return found, ""
+    return [], NEEDED.format(against=against, count=count)
+
+
+def _chained(chain: Chain, routine: str) -> TextTable:
+    sizes = sorted(n for name, machine, n in chain.printed if (name, machine) == (routine, chain.against))
+    rows = []
+    for place in chain.measured.places:
+        ratios = [chain.ratio(place, routine, n) for n in sizes]
+        if any(value is not None for value in ratios):
+            cells = []
+            for n, value in zip(sizes, ratios, strict=True):
+                printed = chain.ratio_in_print(place.machine, routine, n)
+                cells += [_write_chained("ratio", value, n), _write_chained("ratio in print", printed, n)]
+            rows.append((*place.cells, *cells))
+    return TextTable(
+        f"{routine}: time over that of the {chain.against} in print, {chain.processes} processes",
+        measurements.LABELS,
+        tuple(head for n in sizes for head in (size(n) if n else "ratio", "in print")),
+        tuple(rows),
+        (f"by way of {chain.way}, which stands for the {chain.stands[chain.way][0]}",),
+        (("routine", routine), ("processes", str(chain.processes))),
+    )
+
+
+def _write_chained(quantity: str, value: float | None, count: int) -> str:
+    return NOT_PRINTED if value is None else write_ratio(value, quantity=quantity, about={"bytes": count})

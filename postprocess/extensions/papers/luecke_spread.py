@@ -1,0 +1,226 @@
+"""Trials, caches and libraries: table I of Luecke, Kraeva and Ju (2003), and what the papers' texts compare."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from postprocess.base.formats import NOT_PRINTED, TextTable, factor
+from postprocess.extensions.papers import measurements
+from postprocess.extensions.papers.presentation import Number, write_count, write_ratio, write_share, write_span
+from postprocess.extensions.papers.printed import History
+from postprocess.model.routines.mpicost import EVICT, FLUSH
+from postprocess.report.trial_selection import LaunchTrials
+
+ALL, SEVEN = "all", "the paper's seven"
+_POINT_TO_POINT, _SCATTERED = (8, 10_000, 1_000_000), (8, 1_000, 100_000)
+#: Of the seven tests, with their sizes
+SIZES = dict.fromkeys(("pingpong", "rightshift", "bcast", "reduce_sum"), _POINT_TO_POINT)
+SIZES |= dict.fromkeys(("scatter", "gather", "alltoall"), _SCATTERED)
+Trials = Mapping[str, Mapping[str, Sequence[LaunchTrials]]]  #: by session and the key of a case
+
+
+@dataclass(frozen=True)
+class LaunchSpread:
+    """One case in one launch; the first trial and late ones are left out of all."""
+
+    deviation: float  #: sample standard deviation of the filtered trials over their mean
+    trials: int
+    removed: int  #: by the filter
+    unfiltered: float  #: mean of all trials over that of the filtered ones
+
+
+def compute_spread(launch: LaunchTrials) -> LaunchSpread | None:
+    """Compute the spread of a launch; None of fewer than two trials that are kept."""
+    masks = launch.masks()
+    kept = launch.times[masks["kept"]]
+    if kept.size < 2:
+        return None
+    every = launch.times[masks["kept"] | masks["spike"]]
+    mean = float(np.mean(kept))
+    return LaunchSpread(
+        float(np.std(kept, ddof=1)) / mean,
+        every.size,
+        int(np.count_nonzero(masks["spike"])),
+        float(np.mean(every)) / mean,
+    )
+
+
+def build_spread_table(measured: measurements.PaperMeasurements, trials: Trials, history: History) -> TextTable:
+    """Build a row for each machine and MPI, and those in print; no row if no case has two trials that count."""
+    groups: dict[tuple[measurements.Place, bool], list[tuple[str, LaunchSpread]]] = {}
+    for cell, results in sorted(measured.results.items()):
+        known = [trials.get(session, {}) for session in measured.sessions[cell.machine]]
+        operation = cell.operation
+        name = f"{f'{operation.routine} {operation.size}'.rstrip()}, p = {cell.processes}"
+        of_seven = operation.bytes in SIZES.get(operation.routine, ())
+        for launch in (launch for each in known for r in results for launch in each.get(r.case.key, ())):
+            if spread := compute_spread(launch):
+                for is_all in (False, True) if of_seven else (True,):
+                    groups.setdefault((cell.place, is_all), []).append((name, spread))
+    rows = [
+        (*place.cells, ALL if is_all else SEVEN, *_format_group(groups[place, is_all]))
+        for place, is_all in sorted(groups)
+    ]
+    return TextTable(
+        "Table I: standard deviation of the filtered trials, and what the filter removes",
+        (*measurements.LABELS, "tests"),
+        (*("cases", "average", "maximum", "removed", "unfiltered / filtered", "most"), "maximum of"),
+        (*rows, *_printed_spreads(history)) if rows else (),
+        (
+            f"tests: {SEVEN}, at the sizes of Luecke, Kraeva and Ju (2003), as in print; or all that were "
+            "measured",
+            "cases: each in each of its launches; average and maximum of their standard deviations over "
+            "their means; removed: share of all trials but the first of each launch",
+            "unfiltered / filtered: of the means, on average; most: the largest; maximum of: the case that "
+            "has it",
+            "in print: table I and section 2 of Luecke, Kraeva and Ju (2003), of one launch of each test",
+        ),
+    )
+
+
+def _format_group(group: Sequence[tuple[str, LaunchSpread]]) -> tuple[str, ...]:
+    spreads = [spread for _, spread in group]
+    widest, largest = max(group, key=lambda each: each[1].deviation)
+    removed = sum(each.removed for each in spreads) / sum(each.trials for each in spreads)
+    factors = [each.unfiltered for each in spreads]
+    average = float(np.mean([each.deviation for each in spreads]))
+    return (
+        write_count(len(spreads)),
+        *(write_share(each, f"{each:.2%}") for each in (average, largest.deviation, removed)),
+        *(Number(f"{each:.3f}", each) for each in (float(np.mean(factors)), max(factors))),
+        widest,
+    )
+
+
+def _printed_spreads(history: History) -> list[tuple[str, ...]]:
+    """Return the two machines in print. Table I calls the Origin 3000 an Origin 2000."""
+    figures = {
+        (figure.machine, figure.quantity): write_share(figure.value / 100, f"{figure.value:.2f}%")
+        for figure in history.figures
+        if figure.paper == "Luecke 2003" and figure.routine == "all tests"
+    }
+    quantities = ("average_std_dev_filtered", "maximum_std_dev_filtered", "trials_removed_by_filter")
+    return [
+        (
+            *(f"{machine} (in print)", "all", NOT_PRINTED, SEVEN, NOT_PRINTED),
+            *(figures[machine, quantity] for quantity in quantities),
+            *[NOT_PRINTED] * 3,
+        )
+        for machine in dict.fromkeys(machine for machine, _ in figures)
+    ]
+
+
+WARM = "warm"
+COLD = (FLUSH, EVICT)
+
+
+def build_cold_table(measured: measurements.PaperMeasurements, history: History) -> TextTable:
+    """Build a row for each operation that an MPI has a warm time and a cold one of.
+
+    They may be of several sessions; of several times the median counts.
+    """
+    found: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    cells = sorted(
+        measured.results,
+        key=lambda c: (c.machine, c.environment, measurements.operation_sort_key(c.operation), c.processes),
+    )
+    for cell in cells:
+        time, operation = measured.times[cell], cell.operation
+        if time is not None:
+            about = (
+                *(*measured.systems[cell.machine], cell.environment),
+                *(operation.routine, Number(operation.size, operation.bytes)),
+                *(operation.sync, str(cell.processes)),
+            )
+            found.setdefault(about, {}).setdefault(operation.cache, []).append(time)
+    return TextTable(
+        "Time with cold caches over that with warm ones",
+        ("system", "partition", "MPI", "routine", "size", "sync", "processes"),
+        COLD,
+        tuple(
+            (*about, *(_over_warm(times, cold) if cold in times else NOT_PRINTED for cold in COLD))
+            for about, times in found.items()
+            if WARM in times and len(times) > 1
+        ),
+        tuple(
+            f"in print: {1 / figure.value:g} of {figure.routine} of {figure.bytes} B on the {figure.machine}, "
+            f"{figure.processes} processes, flushed"
+            for figure in history.figures
+            if figure.quantity == "no_flush_over_flush_time"
+        ),
+    )
+
+
+def _over_warm(times: Mapping[str, Sequence[float]], cold: str) -> Number:
+    over = statistics.median(times[cold]) / statistics.median(times[WARM])
+    return write_ratio(over, quantity="cold over warm", about={"cache": cold})
+
+
+def build_library_tables(measured: measurements.PaperMeasurements, basis: str | None = None) -> list[TextTable]:
+    """Build a table for each machine with several MPIs: the time with each over that with ``basis``.
+
+    None takes the first. A factor is the geometric mean over the process counts; in brackets the least and the
+    most, as the paper has "about a factor of three".
+    """
+    return [_library_table(measured, machine, basis) for machine in measured.machines]
+
+
+def _library_table(measured: measurements.PaperMeasurements, machine: str, basis: str | None) -> TextTable:
+    environments = measured.environments_on(machine)
+    chosen = basis if basis in environments else environments[0]
+    others = [name for name in environments if name != chosen]
+    rows = []
+    for operation in measured.operations:
+        ratios = {name: _ratios(measured, machine, name, chosen, operation) for name in others}
+        if any(ratios.values()):
+            rows.append(
+                (
+                    *(operation.routine, Number(operation.size, operation.bytes)),
+                    *measured.conditions(operation),
+                    write_span(sorted({count for each in ratios.values() for count in each})),
+                    *(_format_factor([*each.values()], name) for name, each in ratios.items()),
+                )
+            )
+    return TextTable(
+        f"{machine}: time over that with {chosen}",
+        ("routine", "size", *measured.varying, "processes"),
+        tuple(others),
+        tuple(rows),
+        ("geometric mean over the process counts, and in brackets the least and the most",),
+        (("machine", machine),),
+    )
+
+
+def _ratios(
+    measured: measurements.PaperMeasurements,
+    machine: str,
+    environment: str,
+    basis: str,
+    operation: measurements.Operation,
+) -> dict[int, float]:
+    """Return the time with an MPI over that with another, by the count of processes."""
+    ratios = {}
+    for count in measured.planned(machine, environment, operation):
+        time = measured.time(machine, environment, operation, count)
+        reference = measured.time(machine, basis, operation, count)
+        if time is not None and reference is not None:
+            ratios[count] = time / reference
+    return ratios
+
+
+def _format_factor(ratios: Sequence[float], environment: str) -> str:
+    if not ratios:
+        return NOT_PRINTED
+    mean, about = statistics.geometric_mean(ratios), {"mpi": environment}
+    if len(ratios) == 1:
+        return write_ratio(mean, quantity="ratio", about=about)
+    text = f"{factor(mean)} ({factor(min(ratios))} to {factor(max(ratios))})"
+    ends = [
+        Number(text, value, quantity=f"{name} ratio", about=about)
+        for name, value in (("least", min(ratios)), ("most", max(ratios)))
+    ]
+    return Number(text, mean, quantity="mean ratio", about=about, more=ends)

@@ -1,1 +1,0 @@
-"""Taboada et al.: models of operations, their fit and what follows from them. It may know common alone."""

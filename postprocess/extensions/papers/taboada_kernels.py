@@ -1,0 +1,388 @@
+"""The application kernels of sessions: speed-up, efficiency, placements, and how the models predict them.
+
+Taboada et al. call their kernels *consistent with the predictions obtained from the models* (sections 6 and 7):
+those with few messages gain by processes, the others less or not at all. Here the time of the messages is that
+of the models, for the calls that each kernel makes (``suite/kernels``), one after the other. Work that is not
+shared evenly, and memory that cores share, are in no model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from postprocess.base.formats import NOT_PRINTED, TextTable
+from postprocess.extensions.papers.measurements import PaperMeasurements
+from postprocess.extensions.papers.presentation import Number, write_plain, write_ratio, write_share, write_time
+from postprocess.extensions.papers.printed import History, PrintedKernel
+from postprocess.extensions.papers.taboada_models import GOOD, SEND, FittedModel, MeasuredModel, fit_measured
+from postprocess.model.routines.kernels import KERNELS, RETURNS_NOTHING, SIZES, WITHOUT_RETURN
+from postprocess.model.verdict import WITHOUT_VALUE, CaseResult
+from postprocess.results.summary import SessionSummary
+from site_configs.topology.layouts import Layout
+
+COMMAND = "./plumbline run --program kernels"
+AS_PRINTED, TODAY = "as printed", "today"
+LABELS = ("machine", "MPI", "kernel", "class")
+
+
+class KernelPlace(NamedTuple):
+    """A kernel at a size, with an MPI of a machine."""
+
+    machine: str
+    environment: str
+    kernel: str
+    size: str
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """Seconds at a layout."""
+
+    whole: float
+    without_return: float | None = None  #: None where nothing is returned, or it was not measured
+    ranks_per_core: int = 1
+
+
+@dataclass(frozen=True)
+class MeasuredKernel:
+    """A usable result, and how many ranks a core had."""
+
+    result: CaseResult
+    ranks_per_core: int = 1
+
+
+KernelTimes = Mapping[KernelPlace, Mapping[Layout, KernelTime]]
+
+
+class Placement(NamedTuple):
+    """A reading of one of the tables: which two layouts it holds against each other."""
+
+    table: str
+    reading: str
+    first: Layout
+    second: Layout
+
+
+def collect_kernels(sessions: Sequence[SessionSummary]) -> dict[str, list[MeasuredKernel]]:
+    """Collect the usable kernels by machine: a partition, with its session where several have some."""
+    kept = {summary.session: list(_select_kernels(summary)) for summary in sessions}
+    several = sum(bool(kernels) for kernels in kept.values()) > 1
+    found: dict[str, list[MeasuredKernel]] = {}
+    for name, kernels in kept.items():
+        for each in kernels:
+            partition = each.result.case.partition
+            found.setdefault(f"{name}:{partition}" if several else partition, []).append(each)
+    return found
+
+
+def _select_kernels(summary: SessionSummary) -> Iterator[MeasuredKernel]:
+    dense = {
+        (each.partition, each.environment, each.processes, each.per_node): each.ranks_per_core
+        for each in summary.launches
+        if each.program == KERNELS
+    }
+    for result in summary.results:
+        case = result.case
+        if case.program == KERNELS and result.value and result.verdict not in WITHOUT_VALUE:
+            place = (f"{case.system}:{case.partition}", case.environment, case.processes, case.per_node)
+            yield MeasuredKernel(result, dense.get(place, 1))
+
+
+def arrange_kernels(machines: Mapping[str, Sequence[MeasuredKernel]]) -> KernelTimes:
+    """Arrange the times of kernels by layout, the one without the return beside the whole."""
+    kernels: dict[tuple[KernelPlace, Layout, bool], MeasuredKernel] = {}
+    for machine, measured in machines.items():
+        for each in measured:
+            case = each.result.case
+            whole = case.routine.removesuffix(WITHOUT_RETURN)
+            kernel, _, size = whole.partition("_")
+            place = KernelPlace(machine, case.environment, kernel, size)
+            kernels[place, Layout(case.processes, case.per_node), whole == case.routine] = each
+    found: dict[KernelPlace, dict[Layout, KernelTime]] = {}
+    for place, layout, is_whole in sorted(kernels):
+        if is_whole:
+            own = kernels[place, layout, True]
+            rest = kernels.get((place, layout, False))
+            found.setdefault(place, {})[layout] = KernelTime(
+                own.result.value or 0.0, rest.result.value if rest else None, own.ranks_per_core
+            )
+    return found
+
+
+def build_kernel_tables(machines: Mapping[str, Sequence[MeasuredKernel]], history: History) -> list[TextTable]:
+    """Build the tables of kernels."""
+    times = arrange_kernels(machines)
+    return [_speed_ups(times), *_placements(times, history)]
+
+
+def _speed_ups(times: KernelTimes) -> TextTable:
+    rows = []
+    for place, layouts in times.items():
+        one = layouts.get(Layout(1, 1))
+        for layout, time in layouts.items():
+            rest = time.without_return
+            rows.append(
+                (
+                    *(*place, str(layout.processes), str(layout.per_node)),
+                    write_time(time.whole),
+                    NOT_PRINTED if rest is None else write_time(rest),
+                    NOT_PRINTED if rest is None else write_share(1 - rest / time.whole),
+                    *_speed_up(one.whole if one else None, time.whole, layout.processes),
+                    *_speed_up(one.without_return if one else None, rest, layout.processes),
+                )
+            )
+    nothing = ", ".join(RETURNS_NOTHING)
+    return TextTable(
+        "Kernels: speed-up and efficiency (Fig. 5)",
+        (*LABELS, "processes", "per node"),
+        (
+            *("time (us)", "without return (us)", "share of the return"),
+            *("speed-up", "efficiency", "speed-up without return", "efficiency without return"),
+        ),
+        tuple(rows),
+        (
+            "speed-up: T(1) / T(p), T(1) by one process with the same MPI; efficiency: that over p",
+            "without return: runs that leave the results where they are; rank 0 has them at the end of the "
+            f"others; {nothing} returns nothing; two runs, so that noise can make the share negative",
+            "C_own: the published matrix of LUFact C is singular; this one of its size is our own, and is in "
+            "no paper",
+        ),
+    )
+
+
+def _speed_up(one: float | None, time: float | None, processes: int) -> tuple[str, str]:
+    if not one or not time:
+        return NOT_PRINTED, NOT_PRINTED
+    gain = one / time
+    return write_plain(gain, digits=3, about={"processes": processes}), write_share(gain / processes)
+
+
+def list_placements(layouts: Mapping[Layout, KernelTime]) -> list[Placement]:
+    """List the readings of tables 6 to 8 that some layouts allow: the sparser one over the denser one.
+
+    As printed: one and two processes a node, four by hardware threads. Today: one process a node, and nodes as
+    full as were measured; all cores, and two ranks on each.
+    """
+    there = {layout for layout, time in layouts.items() if time.ranks_per_core == 1}
+    most = max((each.per_node for each in there), default=1)
+    found = []
+    for reading, dense in [(AS_PRINTED, 2), *([(TODAY, most)] if most > 2 else [])]:
+        for sparse in (each for each in there if each.per_node == 1):
+            nodes = sparse.processes
+            found += [
+                Placement("Table 6", reading, sparse, Layout(nodes, dense)),
+                Placement("Table 7", reading, sparse, Layout(nodes * dense, dense)),
+            ]
+    found = [each for each in found if each.second in there]
+    for crowded in sorted(layouts.keys() - there):
+        processes, per_node = (number // layouts[crowded].ranks_per_core for number in crowded)
+        reading = AS_PRINTED if per_node == 2 else TODAY
+        if (own := Layout(processes, per_node)) in there:
+            found.append(Placement(BY_THREADS, reading, own, crowded))
+    return sorted(found)
+
+
+BY_THREADS = "Table 8"
+TITLES = {
+    "Table 6": "the same processes, one on each node over several",
+    "Table 7": "the same nodes, one process on each over several",
+    BY_THREADS: "the same nodes, one process on each core over two, by hardware threads",
+}
+
+
+def _placements(times: KernelTimes, history: History) -> list[TextTable]:
+    libraries = list(dict.fromkeys(kernel.library for kernel in history.kernels))
+    printed = {_printed_key(kernel): Number(f"{kernel.ratio:.2f}", kernel.ratio) for kernel in history.kernels}
+    rows: dict[str, list[tuple[str, ...]]] = {table: [] for table in TITLES}
+    for place, layouts in times.items():
+        for table, reading, first, second in list_placements(layouts):
+            ratio = layouts[first].whole / layouts[second].whole
+            told = Number(f"{ratio:.2f}", ratio, quantity="ratio", note=f"{reading}, over {second}")
+            keys = ((place.kernel, place.size, name, first, second) for name in libraries)
+            beside = (printed.get(key, NOT_PRINTED) for key in keys)
+            rows[table].append((*place, reading, f"{first} over {second}", told, *beside))
+    lacking = sorted({place[:2] for place in times} - {row[:2] for row in rows[BY_THREADS]})
+    empty = [NOT_PRINTED] * (2 + len(libraries))  # layouts, ratio and what is in print
+    rows[BY_THREADS] += [(*place, NOT_PRINTED, NOT_PRINTED, TODAY, *empty) for place in lacking]
+    return [
+        TextTable(
+            f"Kernels: {title} ({table})",
+            (*LABELS, "reading", "layouts"),
+            ("ratio", *(f"in print, {name}" for name in libraries)),
+            tuple(rows[table]),
+            (
+                "ratio of times, above 1: the denser placement is faster; layouts: processes x those of a node",
+                *([NOT_ON_THREADS] if table == BY_THREADS and lacking else []),
+                *([READINGS] if table != BY_THREADS else []),
+            ),
+        )
+        for table, title in TITLES.items()
+    ]
+
+
+READINGS = f"{AS_PRINTED}: one and two processes a node; {TODAY}: one, and nodes as full as measured"
+NOT_ON_THREADS = (
+    f"{TODAY}: not measured, as no launch had two ranks on a core: the site's topology declares no "
+    "hardware threads (threads_per_core), or the cases say why they were skipped"
+)
+
+
+def _printed_key(each: PrintedKernel) -> tuple[str, str, str, Layout, Layout]:
+    """Return kernel, size and library, and the two layouts."""
+    first = Layout(each.processes, each.per_node)
+    second = Layout(each.over_processes, each.over_per_node)
+    return each.kernel, each.size, each.library, first, second
+
+
+def describe_missing_kernels(machines: Mapping[str, Sequence[MeasuredKernel]]) -> str:
+    """Describe what of the kernels no session has, and what measures it."""
+    times = arrange_kernels(machines)
+    if not times:
+        return f"Kernels: in a session of their own: {COMMAND}"
+    readings = {placement.table for layouts in times.values() for placement in list_placements(layouts)}
+    lacking = [
+        *([] if "Table 6" in readings else ["table 6, which needs two nodes"]),
+        *([] if "Table 7" in readings else ["table 7, which needs 1 and 2 processes a node"]),
+        *([] if BY_THREADS in readings else ["table 8, which needs cores with hardware threads"]),
+    ]
+    return f"Kernels: not measured: {'; '.join(lacking)}" if lacking else ""
+
+
+WORD, INDEX = 8, 4  #: bytes of a double, and of the index of a pivot
+HALF_SWEEPS, PRODUCTS = 200, 200  #: of SOR, and of Sparse
+MODELS = "./plumbline run --family taboada"  #: what measures them
+#: From the fewest messages beside their work to the most, as the paper has it
+ORDER = ("series", "crypt", "sor", "sparse", "lufact")
+
+
+class Calls(NamedTuple):
+    """So many calls of an operation, one after the other, with n bytes each by the model's convention."""
+
+    routine: str
+    bytes: float
+    times: int
+
+
+def _list_series(data: int, p: int) -> list[Calls]:
+    return [Calls(SEND, data / 2 / p, 2 * (p - 1))]
+
+
+def _list_lufact(data: int, p: int) -> list[Calls]:
+    rows = math.isqrt(data // WORD)
+    steps = [Calls("bcast", WORD * (rows + 1), rows), Calls("bcast", INDEX, rows)]
+    return [*steps, Calls(SEND, WORD * rows * (rows + 1) / p, p - 1)]
+
+
+def _list_sor(data: int, p: int) -> list[Calls]:
+    """List a send upwards and one downwards after each half sweep, and the return of the rows."""
+    return [Calls(SEND, WORD * math.isqrt(data // WORD), 2 * HALF_SWEEPS), Calls(SEND, data / p, p - 1)]
+
+
+def _list_sparse(data: int, p: int) -> list[Calls]:
+    return [Calls("allreduce_sum", data, PRODUCTS)]
+
+
+def _list_crypt(data: int, p: int) -> list[Calls]:
+    return [Calls(SEND, data / p, 2 * (p - 1))]
+
+
+CALLS: Mapping[str, Callable[[int, int], list[Calls]]] = {
+    "series": _list_series,
+    "crypt": _list_crypt,
+    "sor": _list_sor,
+    "sparse": _list_sparse,
+    "lufact": _list_lufact,
+}
+
+
+def list_calls(kernel: str, size: str, processes: int) -> list[Calls]:
+    """List what a kernel sends at a size, on its longest way through the processes; nothing of one process."""
+    calls = CALLS[kernel](SIZES[kernel][size], processes)
+    return calls if processes > 1 else []
+
+
+def build_model_comparison(
+    machines: Mapping[str, Sequence[MeasuredKernel]], measured: PaperMeasurements
+) -> TextTable:
+    """Build a row for each kernel at each count of processes that the models know; none without both."""
+    models = fit_measured(measured)
+    rows: list[tuple[str, ...]] = []
+    for machine, kernels in machines.items():
+        case = kernels[0].result.case
+        own = [m for m in models if measured.systems[m.place.machine] == (case.system, case.partition)]
+        times = arrange_kernels({machine: kernels})
+        for place in sorted(times, key=lambda each: (each.environment, ORDER.index(each.kernel), each.size)):
+            here = [model for model in own if model.place.environment == place.environment]
+            for layout, time in select_densest(times[place]).items():
+                rows += _build_row(place, layout, time, times[place].get(Layout(1, 1)), here)
+    return TextTable(
+        "Kernels beside the models: T(1) / p and the messages",
+        (*LABELS, "processes", "per node"),
+        (
+            "T(1) / p (us)",
+            "messages (us)",
+            "predicted (us)",
+            "messages' share",
+            "time (us)",
+            "time / predicted",
+        ),
+        tuple(rows),
+        (
+            "messages: the calls of the kernel by the models of the same MPI at as many processes, its sends "
+            "by that of a send; beyond 1 MiB the models are continued",
+            "in print: results are consistent with the models, with ever more messages beside the work from "
+            "Series by Crypt, SOR and Sparse to LUFact",
+            "work that is not shared evenly, and memory that cores share, are in no model",
+            f"left out: kernels with a call that has no model, or one that is off by more than {GOOD:.0%}",
+        ),
+    )
+
+
+def describe_missing_models(table: TextTable, machines: Mapping[str, Sequence[MeasuredKernel]]) -> str:
+    """Describe what is needed beside kernels to hold them against the models; nothing if that was done."""
+    if table.rows or not machines:
+        return ""
+    fix = f"{MODELS}, with the processes of the kernels; then papers S1 --session S2 --paper taboada"
+    return f"Kernels beside the models: need kernels of one process and of more, and the models: {fix}"
+
+
+def select_densest(layouts: Mapping[Layout, KernelTime]) -> dict[Layout, KernelTime]:
+    """Select the densest placement of each count of processes above one, with a rank a core: the models'."""
+    found = {
+        layout.processes: layout
+        for layout in sorted(layouts)
+        if layout.processes > 1 and layouts[layout].ranks_per_core == 1
+    }
+    return {layout: layouts[layout] for layout in found.values()}
+
+
+def _build_row(
+    place: KernelPlace,
+    layout: Layout,
+    time: KernelTime,
+    one: KernelTime | None,
+    models: Sequence[MeasuredModel],
+) -> list[tuple[str, ...]]:
+    """Build the row of a kernel; nothing without its time at one process or a model of each call."""
+    calls = list_calls(place.kernel, place.size, layout.processes)
+    fits = [find_fit(models, call.routine, layout.processes) for call in calls]
+    if one is None or not all(fits):
+        return []
+    sent = sum(call.times * fit.time(call.bytes) for call, fit in zip(calls, fits, strict=True) if fit)
+    work = one.whole / layout.processes
+    predicted = work + sent
+    cells = (write_time(work), write_time(sent), write_time(predicted), write_share(sent / predicted))
+    ratio = write_ratio(time.whole / predicted) if predicted > 0 else NOT_PRINTED
+    return [(*place, str(layout.processes), str(layout.per_node), *cells, write_time(time.whole), ratio)]
+
+
+def find_fit(models: Sequence[MeasuredModel], routine: str, processes: int) -> FittedModel | None:
+    """Find a model that may be derived from: of a send that of two processes, else of this count."""
+    for model in models:
+        fit = next(iter(model.fits.values()), None) if routine == SEND else model.fits.get(processes)
+        if model.routine == routine and fit and fit.is_good:
+            return fit
+    return None

@@ -1,1 +1,0 @@
-"""Guidelines of MPIs, measured and judged. It may know lifecycle alone."""

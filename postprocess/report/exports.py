@@ -1,0 +1,183 @@
+"""A session for other programs: JUnit's XML, and metrics in OpenMetrics' text format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from postprocess.base.formats import SHOWN, format_band, parse_utc
+from postprocess.base.sanitize import sanitize_line
+from postprocess.model.case import Case
+from postprocess.model.verdict import UNASSERTED, CaseResult, Verdict
+from postprocess.report import overview
+from postprocess.results.summary import SessionSummary
+
+DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
+
+
+def format_junit(summary: SessionSummary) -> str:
+    """Format a session. What is not healthy says why, and has its band and the command that measures it again.
+
+    A session that failed without a failed case, by a cause in common or since it measured nothing, has an
+    error of its own.
+    """
+    again = {
+        result.case: overview.format_again(group, number, summary)
+        for number, group in enumerate(overview.list_groups(summary), 1)
+        for result in group.results
+    }
+    cases = [build_case(r, summary.strict, again.get(r.case)) for r in summary.results]
+    if summary.exit_status and not summary.failed:
+        cases.append(build_session_error(summary))
+    failures = sum(case.find("failure") is not None for case in cases)
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    errors = sum(case.find("error") is not None for case in cases)
+    counts = {"tests": len(cases), "failures": failures, "errors": errors, "skipped": skipped}
+    told = {name: str(number) for name, number in counts.items()}
+    root = ET.Element("testsuites", {"name": "plumbline", **told})
+    name = f"plumbline {summary.mode} {sanitize_line(summary.site)}"
+    begun = summary.started_utc.removesuffix("Z")
+    took = parse_utc(summary.ended_utc) - parse_utc(summary.started_utc)
+    about = {"name": name, "timestamp": begun, "time": f"{took.total_seconds():.0f}", **told}
+    suite = ET.SubElement(root, "testsuite", about)
+    suite.extend(cases)
+    if lines := [sanitize_line(cause) for cause in (*summary.causes, *summary.notes)]:
+        ET.SubElement(suite, "system-out").text = "\n".join(lines)
+    ET.indent(root)
+    return f"{DECLARATION}\n{ET.tostring(root, encoding='unicode')}\n"
+
+
+def build_case(result: CaseResult, strict: bool, again: str | None) -> ET.Element:
+    """Build the test case of one result.
+
+    :param again: the command that measures it again; None if it is healthy and as it was expected
+    """
+    case = result.case
+    where = ".".join((case.system, case.partition, case.environment, case.program))
+    element = ET.Element("testcase", {"classname": where, "name": case.key})
+    why = sanitize_line(overview.explain(result) or result.verdict)
+    band = f"{format_band(result.band, result.unit)} {SHOWN[result.unit][1]}"
+    told = {"band": result.band and band, "again": again}
+    more = "\n".join(f"{name}: {text}" for name, text in told.items() if text)
+    if not result.counts_as_healthy(strict):
+        about = {"type": str(result.verdict), "message": why}
+        ET.SubElement(element, "failure", about).text = more
+    elif result.verdict in UNASSERTED:
+        ET.SubElement(element, "skipped", {"message": why})
+    elif again is not None:  # worth a look
+        ET.SubElement(element, "system-out").text = f"{result.verdict}: {why}\n{more}"
+    return element
+
+
+def build_session_error(summary: SessionSummary) -> ET.Element:
+    """Build the test case of a session that failed as a whole."""
+    element = ET.Element("testcase", {"classname": "plumbline", "name": "session"})
+    told = "; ".join(summary.causes or summary.notes) or "no case failed, and none was measured"
+    said = sanitize_line(f"exit status {summary.exit_status}: {told}")
+    ET.SubElement(element, "error", {"type": "session", "message": said})
+    return element
+
+
+#: Of a case, told by labels.
+PARTS = (*("system", "partition", "environment", "program", "routine", "peer", "variant", "layout"), "bytes")
+NOTHING_MORE: Mapping[Any, Any] = {}
+ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+
+
+@dataclass(frozen=True)
+class PartitionNodes:
+    """How many nodes of a partition could be used, and how many were down or taken out."""
+
+    usable: int
+    away: int
+
+
+def format_openmetrics(
+    summary: SessionSummary,
+    nodes: Mapping[str, PartitionNodes] = NOTHING_MORE,
+    calibrated: Mapping[Case, float] = NOTHING_MORE,
+) -> str:
+    """Format a session as gauges, each with ``site``; those of a case have the parts of its key too.
+
+    Whether the numbers are old tells ``plumbline_session_end_seconds``, and whether what they are held against
+    is, ``plumbline_case_reference_seconds``.
+
+    :param nodes: by partition, where the scheduler tells them
+    :param calibrated: Unix time at which the reference of a case was measured, where that is known
+    """
+    site = {"site": summary.site}
+    ended = datetime.fromisoformat(summary.ended_utc.replace("Z", "+00:00")).timestamp()
+    lines = [
+        *format_gauge("session_end_seconds", "When the session ended, in Unix time.", ended, site),
+        *format_gauge("session_exit_status", "0 if every case is healthy.", summary.exit_status, site),
+        *format_count_metrics(summary, site),
+        *format_node_metrics(nodes, site),
+    ]
+    healthy = {
+        each: float(each.counts_as_healthy(summary.strict) and each.verdict is not Verdict.SUSPECT)
+        for each in summary.results
+    }
+    limits = {each: each.detectable for each in summary.results}
+    moments = {each: calibrated.get(each.case) for each in summary.results}
+    spreads = {each: each.spread for each in summary.results}
+    values = {each: each.value for each in summary.results}
+    references = {each: each.reference for each in summary.results}
+    slowdowns = {each: each.slowdown for each in summary.results}
+    for name, told, found in (
+        ("case_healthy", "1 if the case does not fail the session and is not suspect.", healthy),
+        ("case_value", "Judged value of the case, in the unit of its label.", values),
+        ("case_reference", "Center of its reference, in the same unit.", references),
+        ("case_slowdown", "How many times as slow as its reference.", slowdowns),
+        ("case_detectable", "Smallest slowdown that one night calls, as a fraction.", limits),
+        ("case_spread", "Standard deviation of the logarithm of values, all in all.", spreads),
+        ("case_reference_seconds", "When its reference was measured, in Unix time.", moments),
+    ):
+        lines += [f"# HELP plumbline_{name} {told}", f"# TYPE plumbline_{name} gauge"]
+        for result, number in found.items():
+            if number is not None:
+                lines.append(format_sample(name, {**site, **list_labels(result)}, number))
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def list_labels(result: CaseResult) -> dict[str, str]:
+    """List the labels of a case: the parts of its key, and the unit of its values."""
+    return {name: str(getattr(result.case, name)) for name in PARTS} | {"unit": result.unit}
+
+
+def format_count_metrics(summary: SessionSummary, site: Mapping[str, str]) -> Iterator[str]:
+    """Format how many cases have each verdict, those of no case included."""
+    yield "# HELP plumbline_cases Cases of the session with this verdict."
+    yield "# TYPE plumbline_cases gauge"
+    for verdict in Verdict:
+        number = sum(result.verdict is verdict for result in summary.results)
+        yield format_sample("cases", {**site, "verdict": str(verdict)}, number)
+
+
+def format_node_metrics(nodes: Mapping[str, PartitionNodes], site: Mapping[str, str]) -> Iterator[str]:
+    """Format how many nodes of each partition could be used, and how many could not."""
+    counts = (
+        ("nodes_usable", "Nodes of the partition that jobs can use.", "usable"),
+        ("nodes_away", "Nodes of the partition that are down or taken out.", "away"),
+    )
+    for name, told, attribute in counts:
+        yield f"# HELP plumbline_{name} {told}"
+        yield f"# TYPE plumbline_{name} gauge"
+        for partition, counted in nodes.items():
+            labels = {**site, "partition": partition}
+            yield format_sample(name, labels, getattr(counted, attribute))
+
+
+def format_gauge(name: str, told: str, value: float, labels: Mapping[str, str]) -> Iterator[str]:
+    """Format a gauge of one value."""
+    yield f"# HELP plumbline_{name} {told}"
+    yield f"# TYPE plumbline_{name} gauge"
+    yield format_sample(name, labels, value)
+
+
+def format_sample(name: str, labels: Mapping[str, str], value: float) -> str:
+    """Format one line."""
+    words = (f'{key}="{sanitize_line(text).translate(ESCAPED)}"' for key, text in labels.items())
+    return f"plumbline_{name}{{{','.join(words)}}} {value!r}"

@@ -1,1 +1,0 @@
-"""MPIs, Spack, environments and programs, made ready for a session."""

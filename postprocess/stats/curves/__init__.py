@@ -1,1 +1,0 @@
-"""Times over sizes: straight lines, breaks and steps. It may know nothing beside it."""

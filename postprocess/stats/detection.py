@@ -1,0 +1,304 @@
+"""What is called slow: in one session, in several, by confirmation; how often by chance; what is seen at all.
+
+One session says that a case was slow at that hour. A gross deviation is called at once; everything else if each
+of the last j sessions, of 3 to 10, lies beyond a limit L(j). A healthy case is beyond L once in a while, j
+times in a row hardly ever: exceedances multiply, whatever the tail of a single session, where a far quantile of
+one session would have to be guessed. The more sessions, the nearer the limit: three call what is far beyond a
+session's spread, ten what is just beyond it.
+
+Sessions share the error of the center, and of the spread, and those of a day what that day brings. With y the
+deviations in standard deviations of what is a session's own, c a normal deviate of the shared part, and u the
+ratio of true to estimated spread, d u^-2 chi-squared of d degrees,
+
+    P(all of j beyond L) = E over c and u of  Phi(-L / u + rho c)^j
+
+and L(j) is where this is :data:`RUN_ALPHA` (:func:`postprocess.stats.sessions.predict_nights` has the
+variances). ``python -m tests.statistical.simulated_sessions`` counts false alarms and misses.
+
+On y = ln value, its sign such that more is worse; the model is that of :mod:`postprocess.stats.sessions`.
+
+A curtailed test (Wald, Sequential Analysis, 1947): at most six launches, of which five must be slow, ended as
+soon as the outcome is certain. Most of what looks slow by chance is cleared by the first two, and so launches
+go to the few cases that may be slow indeed. That five must agree costs little power: a launch of a case that is
+slower by more than its band is slow with a probability near one. It allows a band that is left more often,
+which helps, since it is the first launch that overlooks a slowdown.
+``python -m tests.statistical.simulated_nights`` counts both.
+
+p is the probability that a healthy night is as slow or slower, by the prediction distribution behind the band.
+q is the share of false alarms if all cases as unlikely, or more so, were alarms (Benjamini and Hochberg,
+Controlling the false discovery rate, JRSS B 57, 1995). It informs; no verdict hangs on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from scipy.special import betainc, chdtri, log_ndtr, stdtr
+
+from postprocess.base.formats import compute_slowdown, find_better_direction
+from postprocess.model.reference import Reference
+from postprocess.model.verdict import CaseResult, Verdict, describe_unjudged
+from postprocess.stats.band import LARGEST_LOG, compute_floor, find_narrowest_band, is_blind
+from postprocess.stats.sessions import Prediction, SessionValue, predict_nights, predict_own
+
+LEAST_SESSIONS, LONGEST_RUN = 3, 10  #: that must be slow, one after the other
+#: Minutes that sessions lie apart, or they are one
+APART_MINUTES = 20
+#: Probability that so many healthy sessions are all beyond their limit. The runs of 3 to 10 overlap; together
+#: they call about three times as often.
+RUN_ALPHA = 1e-5
+#: Probability that a healthy case is called in a night, as simulated
+FALSE_CALLS = 5e-5
+#: A single session is called if it is slower than all that sessions bring, in standard deviations
+GROSS = 7.0
+GROSS_FLOOR = 0.3  #: and by so much at least, as a fraction of the center
+LEANING = 2.0  #: standard deviations of the mean of some sessions, from which nothing is learned of them
+FARTHEST = 8.0  #: of the shared deviates, in their standard deviations
+LEAST_TAIL = 1e-12  #: probability of the spreads that are left out, on either side
+SHARED, SPREADS = (41, 49)  #: deviates and spreads that stand for all; more change nothing that is shown
+
+
+@dataclass(frozen=True)
+class SlowRun:
+    """The last sessions of a case, each beyond the limit of so many, on the logarithm."""
+
+    sessions: int
+    mean: float  #: of their deviations
+    limit: float
+
+
+def compute_gross_distance(reference: Reference, launches: int, floor: float = 0.0) -> float:
+    """Compute how far a single session lies from the center, on the logarithm, that is called at once.
+
+    :param launches: whose median is its value
+    :param floor: least distance, as of a coarse clock
+    """
+    deviation = predict_nights(reference, [SessionValue(0.0, launches)]).deviation
+    return max(GROSS * deviation, math.log1p(GROSS_FLOOR), floor)
+
+
+def compute_run_limit(reference: Reference, some: Sequence[SessionValue]) -> float:
+    """Compute the limit that a healthy case exceeds in all of these sessions with :data:`RUN_ALPHA`."""
+    least = math.log1p(find_narrowest_band(reference.case))
+    together, number = predict_nights(reference, some), len(some)
+    own = predict_own(reference, min(value.launches for value in some)).deviation
+    if not own or not together.degrees:
+        return math.inf
+    shared = math.sqrt(max(together.deviation**2 - own**2 / number, 0.0)) / own
+    factor = find_run_factor(number, round(shared, 2), float(f"{together.degrees:.2g}"))
+    return max(factor * own, least)
+
+
+@lru_cache(maxsize=4096)
+def find_run_factor(number: int, shared: float, degrees: float) -> float:
+    """Find the limit that so many sessions are all beyond with :data:`RUN_ALPHA`, in their own deviations.
+
+    :param shared: standard deviation of what they share, relative to what is their own
+    """
+    deviates = np.linspace(-FARTHEST, FARTHEST, SHARED)[:, None]
+    precisions, weights = _integrate_spreads(degrees)
+    weights = weights * np.exp(-(deviates**2) / 2) / np.sum(np.exp(-(deviates**2) / 2))
+
+    def excess(limit: float) -> float:
+        logs = number * log_ndtr(-limit * precisions + shared * deviates)
+        return float(np.sum(weights * np.exp(logs))) - RUN_ALPHA
+
+    high = 4.0
+    while excess(high) > 0:
+        high *= 2
+    return float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-4))
+
+
+def _integrate_spreads(degrees: float) -> tuple[NDArray, NDArray]:
+    """Return possible ratios of estimated to true spread, and the weight of each.
+
+    The trapezoidal rule on the logarithm of chi-squared, whose density fades at both ends.
+    """
+    low, high = (math.log(chdtri(degrees, tail)) for tail in (1 - LEAST_TAIL, LEAST_TAIL))
+    logs = np.linspace(low, high, SPREADS)[None, :]
+    density = degrees / 2 * logs - np.exp(logs) / 2
+    weights = np.exp(density - density.max())
+    return np.exp(logs / 2) / math.sqrt(degrees), weights / weights.sum()
+
+
+def find_slow_run(reference: Reference, some: Sequence[SessionValue]) -> SlowRun | None:
+    """Find the fewest sessions that are all beyond their limit; None if there are none.
+
+    :param some: sessions of the case, the newest first, each at least :data:`APART_MINUTES` from the next
+    """
+    for number in range(LEAST_SESSIONS, min(len(some), LONGEST_RUN) + 1):
+        run = some[:number]
+        least = min(value.log for value in run)
+        if least <= 0:
+            return None
+        if least > (limit := compute_run_limit(reference, run)):
+            return SlowRun(number, sum(value.log for value in run) / number, limit)
+    return None
+
+
+def is_leaning(reference: Reference, some: Sequence[SessionValue]) -> bool:
+    """Return whether the last sessions, two or more, lie to one side: they say nothing about a healthy case."""
+    for number in range(2, min(len(some), LONGEST_RUN) + 1):
+        mean = sum(value.log for value in some[:number]) / number
+        if abs(mean) > LEANING * predict_nights(reference, some[:number]).deviation > 0:
+            return True
+    return False
+
+
+DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is called
+#: Slowdown, as a fraction, that a night must call for ``pass`` to mean anything
+BLIND = 1.0
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How the value of a night scatters about its reference, on the logarithm."""
+
+    deviation: float  #: standard deviation
+    degrees: float  #: of freedom that it is worth
+
+    def screened(self, distance: float, shift: float = 0.0) -> float:
+        """Compute the probability that the value of a case that is slower by ``shift`` lies beyond a limit.
+
+        :param distance: of the limit from the center of the reference, on the logarithm
+        """
+        if self.deviation == 0:
+            return float(shift > distance)
+        return float(stdtr(self.degrees, (shift - distance) / self.deviation))
+
+
+def compute_scatter(reference: Reference, median_of: int = 1) -> Scatter | None:
+    """Compute how the value of a night of so many launches scatters; None if that is unknown."""
+    if is_blind(reference):
+        return None
+    predicted = predict_nights(reference, [SessionValue(0.0, median_of)])
+    return Scatter(predicted.deviation, predicted.degrees)
+
+
+def compute_detectable_slowdown(
+    reference: Reference, median_of: int = 1, sessions: int = 1, resolution: float = 0.0
+) -> float | None:
+    """Compute the smallest slowdown, as a fraction of the time, that is called; None if none is.
+
+    :param median_of: launches of each session, whose median is its value
+    :param sessions: independent ones, from the first slow night on. One calls a gross slowdown only.
+    :param resolution: of the timer, or of what is printed, in the unit of the reference
+    """
+    if is_blind(reference):
+        return None
+    floor = math.log1p(compute_floor(reference, resolution))
+    if reference.exact:
+        return math.expm1(floor) if resolution else 0.0
+    one = [SessionValue(0.0, median_of)]
+    alone = predict_nights(reference, one)
+    found = compute_gross_distance(reference, median_of, floor) + alone.limit(1 - DETECTION_POWER)
+    own = predict_own(reference, median_of)
+    for number in range(LEAST_SESSIONS, sessions + 1):
+        limit = max(compute_run_limit(reference, one * number), floor)
+        missed = Prediction(own.deviation, alone.degrees).limit((1 - DETECTION_POWER) / number)
+        found = min(found, limit + missed)
+    return math.expm1(min(found, LARGEST_LOG))
+
+
+SLOW_TO_CONFIRM = 5  #: slow launches that confirm a regression
+FINE_TO_CLEAR = 2  #: launches that are not slow clear
+#: Launches made at a time: the fewest that can clear, what is then missing to confirm, and one more each.
+PASSES = (FINE_TO_CLEAR, SLOW_TO_CONFIRM - FINE_TO_CLEAR, *(FINE_TO_CLEAR - 1) * (1,))
+
+
+def is_cleared(fine: Any) -> Any:
+    """Return whether ``fine`` launches that are not slow clear the case; accepts numbers and arrays."""
+    return fine >= FINE_TO_CLEAR
+
+
+def is_decided(slow: Any, fine: Any) -> Any:
+    """Return whether no further launch can change the decision."""
+    return (slow >= SLOW_TO_CONFIRM) | is_cleared(fine)
+
+
+def compute_confirmation_probability(chance: Any) -> Any:
+    """Compute the probability that fresh launches confirm, each of which is slow with this probability.
+
+    SLOW_TO_CONFIRM of them are slow before FINE_TO_CLEAR are not: of SLOW_TO_CONFIRM + FINE_TO_CLEAR - 1 at
+    least SLOW_TO_CONFIRM would be.
+    """
+    return betainc(SLOW_TO_CONFIRM, FINE_TO_CLEAR, chance)
+
+
+def extract_scatter(result: CaseResult) -> Scatter | None:
+    """Return how the value of a case scatters about its reference; None if unknown or not at all."""
+    if not result.spread or result.degrees is None:
+        return None
+    return Scatter(result.spread, result.degrees)
+
+
+def compute_limit_distance(result: CaseResult) -> float:
+    """Compute ln(slow limit / reference) of a result; 0 if it was not judged."""
+    if not result.band or not result.reference:
+        return 0.0
+    limit = result.band[1] if find_better_direction(result.unit) == "lower" else result.band[0]
+    return math.log(compute_slowdown(limit, result.reference, result.unit))
+
+
+def compute_slow_probability(result: CaseResult) -> float | None:
+    """Compute the probability that a healthy night is as slow or slower; None if the scatter is unknown.
+
+    :raises ValueError: if what comes out is no probability, as of numbers that are too large.
+    """
+    known = extract_scatter(result)
+    if known is None or not result.value or not result.reference:
+        return None
+    chance = known.screened(math.log(compute_slowdown(result.value, result.reference, result.unit)))
+    if not 0 <= chance <= 1:
+        raise ValueError(f"{chance} is no probability")
+    return chance
+
+
+def add_q_values(results: Sequence[CaseResult]) -> list[CaseResult]:
+    """Return the results, with the q-value of each judged one among all of them.
+
+    One of which no probability can be computed is ``incorrect``, with the reason, and spoils no other.
+    """
+    told = list(results)
+    known: dict[int, float] = {}
+    for place, each in enumerate(results):
+        try:
+            if (chance := compute_slow_probability(each)) is not None:
+                known[place] = chance
+        except Exception as error:
+            told[place] = replace(each, verdict=Verdict.INCORRECT, reason=describe_unjudged(error))
+    if known:
+        q_values = scipy.stats.false_discovery_control([*known.values()])
+        for place, q in zip(known, q_values, strict=True):
+            told[place] = replace(results[place], q=float(q))
+    return told
+
+
+def compute_tail(chances: Sequence[float], count: int) -> float:
+    """Compute the probability that ``count`` or more of independent events happen, each with its own chance.
+
+    The exact distribution (Poisson's binomial), by convolution.
+
+    :param chances: of each event, from 0 to 1
+    """
+    if count <= 0:
+        return 1.0
+    distribution = np.ones(1)
+    for chance in chances:
+        distribution = np.convolve(distribution, (1 - chance, chance))
+    return float(min(1.0, distribution[count:].sum()))
+
+
+def compare_shares(hits: int, of: int, earlier_hits: int, earlier_of: int) -> float:
+    """Compute how likely chance has ``hits`` of all hits or more in ``of`` events now, of those now and before.
+
+    Fisher's exact test, one-sided: the hypergeometric tail.
+    """
+    return float(scipy.stats.hypergeom.sf(hits - 1, of + earlier_of, hits + earlier_hits, of))

@@ -1,1 +1,0 @@
-"""Offers and acceptance with stated risks. It may know nothing beside it."""

@@ -1,1 +1,0 @@
-"""PBS and Torque: site-file options, queues and nodes, launchers."""

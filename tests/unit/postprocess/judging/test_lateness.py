@@ -1,0 +1,75 @@
+"""Who is late is named, chance and what passes are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+
+from postprocess.judging.lateness import WAITED, Hit, Watch, find_late_places
+
+NIGHTS = 400
+LAUNCHES = 20
+
+
+def watch(when: float, count: int, hits: Iterable[str], exact: bool = False) -> Watch:
+    """A launch on places 0, 1, ... of which some were hit."""
+    names = tuple(sorted(str(number) for number in range(count)))
+    found = {place: Hit(0.1, 0.001, when, 0, "0") for place in hits}
+    return Watch(WAITED, when, exact, count, names, found)
+
+
+def night(count: int, hit: Callable[[int], Iterable[str]], day: int = 0) -> list[Watch]:
+    """Launches a minute apart."""
+    return [watch(86400.0 * day + 60 * number, count, hit(number)) for number in range(LAUNCHES)]
+
+
+@pytest.mark.parametrize("count", [4, 16, 512])
+def test_a_place_that_is_hit_in_most_launches_is_named(count: int) -> None:
+    (late,) = find_late_places(night(count, lambda number: ["1"] if number % 10 else []))
+    assert (late.place, late.hits, late.launches) == ("1", 18, 20)
+    assert late.chance <= 0.001
+
+
+def test_of_two_places_one_night_is_no_proof() -> None:
+    """What lasts may hit one of two in all launches of a night; that it never did before tells more."""
+    tonight = night(2, lambda _: ["1"], 1)
+    assert find_late_places(tonight) == []
+    (late,) = find_late_places(tonight, night(2, lambda _: []))
+    assert late.itself and not late.earlier
+
+
+def test_what_passes_names_nobody() -> None:
+    """Five launches in turn would never be chance among 64 nodes if launches were independent."""
+    assert find_late_places(night(64, lambda number: ["7"] if 5 <= number < 10 else [])) == []
+
+
+def test_what_comes_again_and_again_is_named() -> None:
+    """A launch in each of four nights, always of the same node."""
+    nights = [night(64, lambda number: ["7"] if number == 3 else [], day) for day in range(4)]
+    before = [each for part in nights[:-1] for each in part]
+    (late,) = find_late_places(nights[-1], before)
+    assert (late.place, late.hits, late.launches, late.earlier) == ("7", 4, 80, True)
+
+
+def test_simulated_launches_need_no_chance() -> None:
+    assert [late.place for late in find_late_places([watch(0, 512, ["300"], exact=True)])] == ["300"]
+    mixed = [watch(0, 512, ["300"], exact=True), watch(1, 512, [], exact=True)]
+    assert find_late_places(mixed) == []
+
+
+@pytest.mark.parametrize("count", [2, 4, 64, 512])
+@pytest.mark.parametrize("lasts", [1, 6])
+def test_healthy_nights_name_nobody(count: int, lasts: int) -> None:
+    """Each launch has a hit in three of four, whatever place it is; a place that is hit stays so for a while.
+
+    At most one night in a hundred names somebody; LEVEL promises one in a thousand of independent launches.
+    """
+    random = np.random.default_rng(count * lasts)
+    named = 0
+    for _ in range(NIGHTS):
+        places = np.repeat(random.integers(count, size=LAUNCHES), lasts)[:LAUNCHES]
+        hit = random.random(LAUNCHES) < 0.75
+        named += bool(find_late_places(night(count, lambda n, p=places, h=hit: [str(p[n])] if h[n] else [])))
+    assert named <= NIGHTS // 100

@@ -1,0 +1,140 @@
+"""Lines on who is late, and what is remembered of the launches of earlier nights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from postprocess.model.launch import FinishedLaunch
+from postprocess.session.nightly.nodes import (
+    FACTS_FILE,
+    LATE_FILE,
+    describe_late_nodes,
+    describe_node_facts,
+    describe_odd_nodes,
+)
+from tests.support.factories.launch import finished
+from tests.support.faults import Declared, plants
+
+NODES, LAUNCHES = 4, 20
+
+
+def probe(random: np.random.Generator, period: float | None) -> dict[str, Any]:
+    """A rank of two seconds, beside a daemon of 1 ms with this period or beside nothing."""
+    told: dict[str, Any] = {"voluntary": 0, "involuntary": 9, "faults": 9, "quantum": 1e-6, "span": 0.04}
+    if period is None:
+        return told | {"waited": 0.002, "lost": 0.0, "longest": 0.0}
+    times = np.arange(random.uniform(0, period), 0.04, period)
+    detours = [[float(when) + 1e-9, 1e-3] for when in times]
+    return told | {"waited": 0.2, "lost": 1e-3 * len(detours), "longest": 1e-3, "detours": detours}
+
+
+def night(session: Path, period: float | None, load: float = 0.0) -> list[FinishedLaunch]:
+    """Launches on four nodes, the third of which has the daemon; others wait for this share of the time."""
+    session.mkdir(exist_ok=True)
+    random, run = np.random.default_rng(5), finished(session)
+    assert run.outcome.records
+    hosts = [{"name": f"n{number}", "ranks": 1} for number in range(NODES)]
+    ranks = [{"rank": number, "host": f"n{number}", "cpus": "1"} for number in range(NODES)]
+    record = {**run.outcome.records.run, "hosts": hosts, "ranks": ranks, "processes": NODES}
+    launches = []
+    for _ in range(LAUNCHES):
+        told = [probe(random, period if number == 2 else None) for number in range(NODES)]
+        for each in told:
+            each["waited"] += 2 * load
+            each["lost"] += 0.04 * load
+        end = {"lateness": {"watched": 2.0, "ranks": told}}
+        records: Any = replace(run.outcome.records, run=record, end=end)  # type: ignore[type-var]
+        launches.append(replace(run, outcome=replace(run.outcome, records=records)))
+    return launches
+
+
+@plants("environment", "a daemon of 1 ms every 10 ms on one node of four", "mpicost", "", 0,
+        "note: n2 (rank 2, CPU 1) is late: in 20 of 20 launches its rank waited for the processor for 10% "
+        "of the time, the others for 0.1%, 1 ms every 10 ms")  # fmt: skip
+def test_a_node_with_a_daemon_is_named(tmp_path: Path, declared: Declared) -> None:
+    lines = describe_late_nodes(tmp_path, night(tmp_path / "a", 0.01))
+    declared.check((), 0, [f"note: {line}" for line in lines])
+    assert len(lines) == 1
+
+
+def test_a_healthy_night_names_nobody(tmp_path: Path) -> None:
+    assert describe_late_nodes(tmp_path, night(tmp_path / "a", None)) == []
+
+
+def test_on_a_busy_machine_nobody_stands_out(tmp_path: Path) -> None:
+    assert describe_late_nodes(tmp_path, night(tmp_path / "a", 0.01, load=0.4)) == []
+
+
+def test_what_is_remembered_may_be_damaged(tmp_path: Path) -> None:
+    (tmp_path / LATE_FILE).write_text("{")
+    assert len(describe_late_nodes(tmp_path, night(tmp_path / "a", 0.01))) == 1
+    assert len(describe_late_nodes(tmp_path, night(tmp_path / "b", 0.01))) == 1
+    assert '"n2"' in (tmp_path / LATE_FILE).read_text()
+
+
+HOSTS = [{"name": "n1", "ranks": 2}]
+FAST, SAVING = {"governor": "performance", "boost": "on"}, {"governor": "powersave", "boost": "on"}
+
+
+def launch_with(session: Path, *facts: dict[str, str]) -> FinishedLaunch:
+    """A launch whose node has these facts."""
+    session.mkdir(exist_ok=True)
+    run = finished(session)
+    assert run.outcome.records
+    record = {**run.outcome.records.run, "hosts": HOSTS, "node_facts": list(facts)}
+    records = replace(run.outcome.records, run=record)
+    return replace(run, outcome=replace(run.outcome, records=records))
+
+
+@plants("environment", "a governor that saves power since the last night", "mpicost", "", 0,
+        "note: governor of n1 is powersave, and was performance on 2026-11-01")  # fmt: skip
+def test_what_changed_on_a_node_is_told_once(tmp_path: Path, declared: Declared) -> None:
+    before, now = launch_with(tmp_path / "a", FAST), launch_with(tmp_path / "b", SAVING)
+    assert describe_node_facts(tmp_path, [before], "2026-11-01T01:00:00Z") == []
+    lines = describe_node_facts(tmp_path, [now], "2026-11-02T01:00:00Z")
+    declared.check((), 0, [f"note: {line}" for line in lines])
+    assert len(lines) == 1
+    assert describe_node_facts(tmp_path, [now], "2026-11-03T01:00:00Z") == []
+
+
+def test_a_fact_that_is_gone_is_told(tmp_path: Path) -> None:
+    describe_node_facts(tmp_path, [launch_with(tmp_path / "a", FAST)], "2026-11-01T01:00:00Z")
+    rest = launch_with(tmp_path / "b", {"boost": "on"})
+    (line,) = describe_node_facts(tmp_path, [rest], "2026-11-02T01:00:00Z")
+    assert line == "governor of n1 is not told, and was performance on 2026-11-01"
+
+
+def test_what_is_known_may_be_damaged(tmp_path: Path) -> None:
+    (tmp_path / FACTS_FILE).write_text("{")
+    assert describe_node_facts(tmp_path, [launch_with(tmp_path / "a", FAST)], "now") == []
+    (line,) = describe_node_facts(tmp_path, [launch_with(tmp_path / "b", SAVING)], "later")
+    assert line.startswith("governor of n1 is powersave")
+
+
+@plants("environment", "one node of six whose boost is off", "mpicost", "", 0,
+        "note: boost of n3 is off; most other nodes have on")  # fmt: skip
+def test_a_node_that_differs_from_the_others_is_told(declared: Declared) -> None:
+    nodes = {f"n{number}": dict(FAST) for number in range(6)}
+    assert [*describe_odd_nodes(nodes)] == []
+    nodes["n3"]["boost"] = "off"
+    declared.check((), 0, [f"note: {line}" for line in describe_odd_nodes(nodes)])
+
+
+@pytest.mark.parametrize("boosts", [["on", "off"], ["on", "on", "off", "off"], ["on", "off", "fast"]])
+def test_where_most_are_not_alike_none_is_odd(boosts: list[str]) -> None:
+    nodes = {f"n{number}": {"boost": boost} for number, boost in enumerate(boosts)}
+    assert [*describe_odd_nodes(nodes)] == []
+
+
+def test_many_changes_are_cut_to_what_one_reads(tmp_path: Path) -> None:
+    facts = {f"network eth{number:02}": "100" for number in range(20)}
+    describe_node_facts(tmp_path, [launch_with(tmp_path / "a", facts)], "then")
+    other = dict.fromkeys(facts, "10")
+    lines = describe_node_facts(tmp_path, [launch_with(tmp_path / "b", other)], "now")
+    assert len(lines) == 11
+    assert lines[-1] == f"and 10 more such facts in {FACTS_FILE}"
