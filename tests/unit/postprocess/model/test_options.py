@@ -72,7 +72,7 @@ def test_what_was_chosen():
 
 
 def test_the_programs_that_have_an_option_or_a_value():
-    assert TRIAL_COUNT.programs_with(21) == ("mpicost", "kernels")
+    assert TRIAL_COUNT.programs_with(21) == ("mpicost", "kernels", "gpu")
     assert CACHE_STATE.programs_with("flush") == ("mpicost",)
     assert CACHE_STATE.programs_with("rotate") == ("imb",)
     assert CACHE_STATE.programs_with("warm") == CACHE_STATE.programs_with(None) == tuple(PROGRAMS)

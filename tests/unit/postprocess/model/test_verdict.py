@@ -44,7 +44,7 @@ sys.modules[module.__name__] = module
 exec(compile(path.read_text().replace("def __str__", added, 1), str(path), "exec"), module.__dict__)
 
 from postprocess.commands.history import LEGEND
-from postprocess.report import openmetrics, junit, session_report, terminal
+from postprocess.report import exports, session_report, terminal
 from postprocess.results.store import WORDS
 from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
@@ -54,7 +54,7 @@ planned = [case for case in samples.cases((2, 4)) if case.routine == "barrier"]
 samples.without_value(module.Verdict.STRANGE, "it is odd")(night, planned[0], None)
 summary = parse_summary(night.document())
 print(LEGEND, WORDS["verdict"])
-print(junit.format_junit(summary), openmetrics.format_openmetrics(summary))
+print(exports.format_junit(summary), exports.format_openmetrics(summary))
 print(session_report.render_markdown(summary), terminal.render_terminal(summary, 100, False))
 print(session_report.render_html(summary, {}))
 """
