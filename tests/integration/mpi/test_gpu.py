@@ -50,7 +50,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @plants("environment", "GPU: a library that stands in for the driver, with memory of the host",
-        "launches of an environment", "incorrect", 1, "… stands in for a driver, with memory of the host")  # fmt: skip
+        "launches of an environment", "incorrect", 1,
+        "… stands in for a driver, with memory of the host")  # fmt: skip
 def test_no_number_of_a_stand_in_passes(workshop, site, tmp_path, declared):
     library = fault_library(of_family("mpich"), tmp_path, "standin_gpu", "libcuda.so.1")
     ended = workshop.measure("--site", str(site), *FEW, *plant({"aware": {"LD_PRELOAD": library}}))
