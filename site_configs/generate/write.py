@@ -23,6 +23,7 @@ from site_configs.mpi.probe import extract_identity
 from site_configs.schedulers.base import CRAY, NodeKind, Queue, Scheduler, select_needed_kinds
 from site_configs.schedulers.registry import LOCAL, list_site_names
 from site_configs.schema.fields import NAME, NAME_RULE
+from site_configs.topology.gpus import Gpus, find_gpus_here, guess_kind
 from site_configs.topology.machine import Machine
 
 
@@ -113,6 +114,7 @@ class PartitionView:
     nodes: AnnotatedValue
     switch: AnnotatedValue
     threads: AnnotatedValue  #: said nothing where a core has one
+    gpus: AnnotatedValue  #: said nothing where there are none
 
 
 def build_partition_views(facts: MachineSurvey) -> list[PartitionView]:
@@ -149,6 +151,7 @@ def build_machine_view(machine: Machine, threads: int) -> PartitionView:
         nodes=AnnotatedValue("1", "without a scheduler there is one node"),
         switch=AnnotatedValue("0", ""),
         threads=annotate_threads(threads, "/sys/devices/system/cpu"),
+        gpus=annotate_gpus(find_gpus_here(), "files of the kernel's driver"),
     )
 
 
@@ -164,12 +167,28 @@ def build_partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind, nam
         nodes=count_nodes(scheduler, queue, kind),
         switch=find_switch_size(scheduler, kind),
         threads=annotate_threads(kind.threads_per_core, scheduler.query_commands),
+        gpus=annotate_named_gpus(kind.gpus, scheduler.query_commands),
     )
 
 
 def annotate_threads(count: int, source: str) -> AnnotatedValue:
     """Annotate the hardware threads of a core; nothing is said of one."""
     return AnnotatedValue(str(count), f"hardware threads ({source}); kernels use two" if count > 1 else "")
+
+
+def annotate_gpus(gpus: Gpus | None, source: str) -> AnnotatedValue:
+    """Annotate the GPUs of a node; nothing is said where there are none."""
+    told = {"kind": gpus.kind, "per_node": gpus.per_node} if gpus else {}
+    return AnnotatedValue(format_python(told), f"{source}; give environments gpu= too" if gpus else "")
+
+
+def annotate_named_gpus(names: Sequence[str], source: str) -> AnnotatedValue:
+    """Annotate the GPUs of a node by the names that the scheduler has for them."""
+    if not names:
+        return annotate_gpus(None, source)
+    known = annotate_gpus(Gpus(kind=guess_kind(names[0]), per_node=len(names)), f"{names[0]} ({source})")
+    unnamed = f"{len(names)} GPUs ({source}); cuda or rocm; give environments gpu= too"
+    return known if names[0] else AnnotatedValue(known.value, unnamed, change=True)
 
 
 def choose_backend(scheduler: Scheduler) -> AnnotatedValue:

@@ -69,6 +69,7 @@ class NodeKind:
     memory_bytes: int = 0
     reserved_cores: int = 0  #: kept for the operating system, not among ``cores``
     unusable: int = 0  #: of the hosts: down, drained or not answering
+    gpus: tuple[str, ...] = ()  #: the name of each, empty where the scheduler counts them only
     option: str = ""  #: selects this kind among those of its queue; empty if nothing does
 
     @property

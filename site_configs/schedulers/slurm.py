@@ -18,6 +18,7 @@ SINFO = ("sinfo", "--noheader", "--noconvert", "--exact", "--format=%P|%a|%l|%s|
 CONFIG = ("scontrol", "show", "config")
 TOPOLOGY = ("scontrol", "show", "topology")
 MPI_TYPES = ("sh", "-c", "srun --mpi=list 2>&1")  # on standard error before Slurm 21.08
+GPUS = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?:(\d{1,3})(?=,|$)")
 DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 USABLE = ("alloc", "boot", "comp", "idle", "maint", "mix", "plnd", "pow_", "resv")
 MIB = 1024**2
@@ -58,7 +59,7 @@ def ask_slurm(ask: base.Ask) -> dict[str, Any]:
     accounting = config.get("AccountingStorageType", "")
     return dict(
         cluster=config.get("ClusterName", ""),
-        queues=tuple(subtract_reserved(queue, ask, notes) for queue in list_slurm_queues(rows)),
+        queues=tuple(look_at_nodes(queue, ask, notes) for queue in list_slurm_queues(rows)),
         switches=read_switches(ask, notes),
         accounting=not config or (accounting not in ("", "(null)") and not accounting.endswith("/none")),
         mpi_types=read_mpi_types(ask, notes),
@@ -168,8 +169,8 @@ def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> base.NodeKind:
     )
 
 
-def subtract_reserved(queue: base.Queue, ask: base.Ask, notes: list[str]) -> base.Queue:
-    """Return the queue without the cores that its nodes keep for the operating system.
+def look_at_nodes(queue: base.Queue, ask: base.Ask, notes: list[str]) -> base.Queue:
+    """Return the queue with its GPUs, and without the cores that its nodes keep for the operating system.
 
     A node of a cloud is not known before it runs: then there is a note of it, and no core is taken away.
     """
@@ -185,8 +186,16 @@ def subtract_reserved(queue: base.Queue, ask: base.Ask, notes: list[str]) -> bas
             )
         match = re.search(r"\bCoreSpecCount=(\d+)", told)
         reserved = int(match[1]) if match else 0
-        kinds.append(replace(kind, cores=max(kind.cores - reserved, 0), reserved_cores=reserved))
+        cores = max(kind.cores - reserved, 0)
+        kinds.append(replace(kind, cores=cores, reserved_cores=reserved, gpus=parse_gpus(told)))
     return replace(queue, kinds=tuple(kinds))
+
+
+def parse_gpus(node: str) -> tuple[str, ...]:
+    """Parse the names of a node's GPUs, ``Gres=gpu:a100:4(S:0-1)``; empty of those that are only counted."""
+    told = re.search(r"\bGres=(\S+)", node)
+    found = GPUS.findall(re.sub(r"\([^)]*\)", "", told[1])) if told else []
+    return tuple(name.lower() for name, count in found for _ in range(int(count)))
 
 
 def parse_config(text: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +19,8 @@ VENDORS = {"cuda": "0x10de", "rocm": "0x1002"}
 ARCHITECTURES = {"sm": "cuda", "gfx": "rocm"}
 #: ReFrame's name of what a job asks of the scheduler, and Slurm's option for it
 RESOURCE, REQUEST = "_rfm_gpu", "--gpus-per-node={num_gpus_per_node}"
+
+AMD = re.compile(r"mi\d+|gfx|amd|instinct|radeon|vega")  #: in the names that schedulers have for those of AMD
 
 Kind = Annotated[str, one_of(VENDORS)]
 
@@ -70,6 +73,11 @@ def find_gpus_here(root: Path = Path("/")) -> Gpus | None:
         "rocm": len([path for path in nodes if path.read_text().strip() != "0"]),
     }
     return next((Gpus(kind=kind, per_node=count) for kind, count in counts.items() if count), None)
+
+
+def guess_kind(name: str) -> str:
+    """Guess the kind of a GPU from the name that a scheduler has for it."""
+    return "rocm" if AMD.search(name) else "cuda"
 
 
 def read_reframe_devices(devices: Iterable[Mapping[str, Any]]) -> Gpus | None:

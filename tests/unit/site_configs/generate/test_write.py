@@ -67,6 +67,30 @@ def test_reserved_cores_are_left_to_the_system():
     assert "without 8 kept for the system" in text
 
 
+@pytest.mark.parametrize(
+    ("gres", "written", "said"),
+    [
+        (
+            "gpu:a100:4(S:0-1)",
+            '{"kind": "cuda", "per_node": 4}',
+            "a100 (sinfo, scontrol); give environments",
+        ),
+        ("fpga:1,gpu:mi250x:8(S:0,2)", '{"kind": "rocm", "per_node": 8}', "mi250x (sinfo, scontrol)"),
+        ("gpu:1g.10gb:2,gpu:h100:1", '{"kind": "cuda", "per_node": 1}', "h100"),
+        ("gpu:2", '{"kind": "cuda", "per_node": 2}', "CHANGE: 2 GPUs (sinfo, scontrol); cuda or rocm"),
+    ],
+)
+def test_gpus_of_a_node_are_declared(gres, written, said):
+    text = text_of(slurm(CRAY | {"node": f"NodeName=x CoreSpecCount=0 Gres={gres} State=IDLE"}, OPENMPI))
+    ast.parse(text)
+    assert values(text, "gpus") == [written]
+    assert said in text
+
+
+def test_a_node_without_gpus_declares_none():
+    assert "gpus=" not in text_of(slurm(CRAY | {"node": "NodeName=x Gres=(null) State=IDLE"}, OPENMPI))
+
+
 def test_a_partition_of_many_kinds_becomes_several():
     text = text_of(slurm(GROWN, OPENMPI, MPICH))
     ast.parse(text)
