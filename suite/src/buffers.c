@@ -3,24 +3,13 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "element.h"
+
 /* Counts and offsets, of the three kinds of struct exchange. */
 enum { BLOCK_LISTS = 6 };
 
 /* The pattern has no byte of all ones. */
 enum { POISONED_BYTE = 255, GUARDED_BYTE = 0xa5 };
-
-static void put(const struct exchange *exchange, double *buffer, size_t index, double value)
-{
-    if (exchange->type == MPI_BYTE)
-        ((unsigned char *)buffer)[index] = (unsigned char)value;
-    else
-        buffer[index] = value;
-}
-
-static double get(const struct exchange *exchange, const double *buffer, size_t index)
-{
-    return exchange->type == MPI_BYTE ? ((const unsigned char *)buffer)[index] : buffer[index];
-}
 
 bool buffers_needed(const struct routine *routine, const struct exchange *exchange, size_t *send,
                     size_t *receive)
@@ -42,9 +31,12 @@ bool buffers_open(struct buffers *buffers, struct memory *memory, const struct n
     buffers->send[MEMORY_HOST] = memory_allocate(memory, need->send);
     buffers->receive[MEMORY_HOST] = memory_allocate(memory, need->receive);
     buffers->room = memory_allocate(memory, need->room);
+    buffers->image.elements = need->image > 0 ? memory_allocate(memory, need->image) : NULL;
+    buffers->image_bytes = need->image;
     buffers->counts = memory_allocate(memory, buffers_counts_needed(processes));
     buffers->processes = processes;
-    return buffers->send[MEMORY_HOST] != NULL && buffers->receive[MEMORY_HOST] != NULL && buffers->room != NULL && buffers->counts != NULL;
+    return buffers->send[MEMORY_HOST] != NULL && buffers->receive[MEMORY_HOST] != NULL && buffers->room != NULL &&
+           buffers->counts != NULL && (need->image == 0 || buffers->image.elements != NULL);
 }
 
 static bool open_kind(double **buffer, size_t bytes, enum memory_kind kind, const struct device *device,
@@ -79,7 +71,7 @@ static double *behind_guard(double *buffer)
     return buffer + GUARD_BYTES / sizeof *buffer;
 }
 
-void buffers_assign(const struct buffers *buffers, struct exchange *exchange)
+void buffers_assign(struct buffers *buffers, struct exchange *exchange)
 {
     int processes = buffers->processes;
     int *list[BLOCK_LISTS];
@@ -90,6 +82,7 @@ void buffers_assign(const struct buffers *buffers, struct exchange *exchange)
     exchange->filled = behind_guard(buffers->send[MEMORY_HOST]);
     exchange->checked = behind_guard(buffers->receive[MEMORY_HOST]);
     exchange->device = buffers->device;
+    exchange->image = &buffers->image;
     exchange->equal = (struct blocks){list[0], list[1]};
     exchange->split = (struct blocks){list[2], list[3]};
     exchange->single = (struct blocks){list[4], list[5]};
@@ -113,6 +106,7 @@ void buffers_close(struct buffers *buffers, struct memory *memory)
         device_release(buffers->device, buffers->receive[kind]);
     }
     memory_free(memory, buffers->room, buffers->room_bytes);
+    memory_free(memory, buffers->image.elements, buffers->image_bytes);
     memory_free(memory, buffers->counts, buffers_counts_needed(buffers->processes));
 }
 
@@ -198,8 +192,9 @@ void buffers_fill(const struct routine *routine, const struct exchange *exchange
 {
     size_t count = (size_t)routine->sends(exchange);
     for (size_t i = 0; i < count; i++)
-        put(exchange, exchange->filled, i, pattern_value(pattern, exchange->rank, i));
+        element_put(exchange, exchange->filled, i, pattern_value(pattern, exchange->rank, i));
     bring_in(exchange, sent_of(exchange), without_guards(bytes_sent(routine, exchange)));
+    image_forget(exchange->image);
 }
 
 void buffers_renew(const struct routine *routine, const struct exchange *exchange, struct pattern *pattern, uint64_t turn)
@@ -209,6 +204,7 @@ void buffers_renew(const struct routine *routine, const struct exchange *exchang
     bring_out(exchange, sent_of(exchange), data);
     pattern_renew(pattern, &next, exchange->filled, (size_t)routine->sends(exchange));
     bring_in(exchange, sent_of(exchange), data);
+    image_turn(exchange->image, routine, exchange, pattern, &next);
     *pattern = next;
 }
 
@@ -275,8 +271,9 @@ struct finding buffers_verify(const struct routine *routine, const struct exchan
 {
     size_t count = (size_t)routine->receives(exchange);
     fetch(routine, exchange);
-    for (size_t i = 0; i < count; i++) {
-        double expected = routine->expected(pattern, exchange, i), received = get(exchange, exchange->checked, i);
+    bool known = image_matches(exchange->image, exchange->checked, count * element_size(exchange));
+    for (size_t i = 0; !known && i < count; i++) {
+        double expected = routine->expected(pattern, exchange, i), received = element_get(exchange, exchange->checked, i);
         if (memcmp(&received, &expected, sizeof received) != 0)
             return (struct finding){true, false, (int64_t)i, expected, received, 0};
     }

@@ -7,6 +7,7 @@
 
 #include "cooling.h"
 #include "device.h"
+#include "image.h"
 #include "memory.h"
 #include "plan.h"
 #include "routine.h"
@@ -25,6 +26,8 @@ struct buffers {
     int processes;
     void *room; /* for buffered sends */
     size_t room_bytes;
+    struct image image;
+    size_t image_bytes;
 };
 
 /* An element that is not what it must be. */
@@ -52,7 +55,7 @@ void buffers_close(struct buffers *buffers, struct memory *memory);
 size_t buffers_counts_needed(int processes);
 
 /* Gives the case its buffers of these kinds, counts and offsets. */
-void buffers_assign(const struct buffers *buffers, struct exchange *exchange);
+void buffers_assign(struct buffers *buffers, struct exchange *exchange);
 
 /* What of the send and of the receive buffer the case uses, the guard included. */
 void buffers_span(struct span spans[2], const struct routine *routine, const struct exchange *exchange);

@@ -41,10 +41,12 @@ static bool fits(struct need *need, const struct item *item, const struct contro
         return false;
     need->send = larger(need->send, send);
     need->receive = larger(need->receive, receive);
+    need->image = larger(need->image, world_is_simulated() ? 0 : receive); /* whose ranks share one machine's memory */
     need->room = larger(need->room, swap_room(item->routine, item->bytes));
     uint64_t left = limit - need->fixed;
     return need->send <= left && need->receive <= left - need->send &&
-           need->room <= left - need->send - need->receive;
+           need->room <= left - need->send - need->receive &&
+           need->image <= left - need->send - need->receive - need->room;
 }
 
 bool fit_plan(struct need *need, const struct plan *plan, const struct options *options,

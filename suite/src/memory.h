@@ -30,6 +30,7 @@ struct need {
     size_t fixed;   /* bytes for everything but what follows */
     size_t send;    /* bytes of the send buffer, for the largest case */
     size_t receive; /* bytes of the receive buffer, for the largest case */
+    size_t image;   /* bytes of what must be in the receive buffer, for the largest case */
     size_t room;    /* bytes for messages that are buffered, for the largest case */
 };
 

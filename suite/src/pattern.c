@@ -122,7 +122,7 @@ static void raise_words(uint64_t more, uint64_t *words, size_t count)
         words[i] += more;
 }
 
-static void raise_numbers(double more, double *numbers, size_t count)
+void pattern_raise(double more, double *numbers, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         numbers[i] += more;
@@ -137,7 +137,7 @@ void pattern_renew(const struct pattern *from, const struct pattern *to, void *e
     else if (from->data == DATA_ORDER)
         raise_words(to->key - from->key, elements, count);
     else
-        raise_numbers((double)to->key - (double)from->key, elements, count);
+        pattern_raise((double)to->key - (double)from->key, elements, count);
 }
 
 double pattern_value(const struct pattern *pattern, int rank, size_t index)

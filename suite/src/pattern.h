@@ -30,6 +30,9 @@ struct pattern pattern_turn(const struct pattern *pattern, uint64_t turn);
 /* Takes `count` elements from one turn to another, where they lie. What was damaged stays damaged. */
 void pattern_renew(const struct pattern *from, const struct pattern *to, void *elements, size_t count);
 
+/* Adds to `count` numbers. */
+void pattern_raise(double more, double *numbers, size_t count);
+
 /* Element `index` of what `rank` sends. */
 double pattern_value(const struct pattern *pattern, int rank, size_t index);
 

@@ -42,6 +42,7 @@ struct exchange {
     double *checked; /* where received data is looked at: `receive`, or memory of the host */
     enum memory_kind send_kind, receive_kind;
     const struct device *device; /* that has what is not the host's */
+    struct image *image;         /* of what must be received */
     MPI_Comm comm;
     MPI_Comm meets; /* on which the ranks of a pair meet before they are timed: none of the measured calls */
     MPI_Datatype type; /* MPI_DOUBLE; MPI_BYTE where `bytes` is no multiple of 8 */
@@ -64,6 +65,7 @@ typedef void meeting(const struct exchange *exchange);
 
 struct kernel;
 struct device;
+struct image;
 
 struct routine {
     const char *name;

@@ -62,7 +62,7 @@ static bool allocate(struct bench *bench, struct cases *cases, struct memory *me
     if (well)
         return buffers_open_device(&bench->buffers, &bench->device, plan, outcome);
     return outcome_fail(outcome, EXIT_USAGE, "rank %d cannot allocate the %zu bytes that it needs",
-                                bench->world->control.rank, need->fixed + need->send + need->receive + need->room);
+                                bench->world->control.rank, need->fixed + need->send + need->receive + need->image + need->room);
 }
 
 /* Checks that everything fits, then allocates it. Collective. */
