@@ -16,9 +16,11 @@ from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.outcome import determine_outcome
+from postprocess.model.gpu import GPU
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN, CHOOSING, PROCESSES, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, write_launch
+from postprocess.model.routines.gpu import split_name
 from postprocess.model.routines.mpicost import ROUTINES, WARM
 from postprocess.model.session import Selection
 from postprocess.parsers import reframe_report
@@ -176,6 +178,8 @@ def propose_part(reframe: ReframeDriver, selection: Selection) -> str:
     cases = list_planned_cases(read_plan(beside.session))
     for option, word in words:
         known = {option.value_of(case) for case in cases}
+        if (word == GPU or split_name(str(word))[1]) and GPU not in {case.program for case in cases}:
+            return "no partition here has two GPUs that the site file declares; see docs/gpu.md"
         if option is PROCESSES and known and word > max(known):
             return f"the most is {max(known)} processes here; --oversubscribe takes more than cores ({FIX})"
         known |= {routine.name for routine in ROUTINES} if option is ROUTINE else set()

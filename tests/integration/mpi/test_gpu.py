@@ -67,3 +67,11 @@ def test_a_node_without_a_driver_is_named(workshop, site, declared):
     ended = workshop.measure("--site", str(site), *FEW, "--environment", "aware")
     (case,) = ended.summary["cases"]
     declared.check([case["verdict"]], ended.status, [case["reason"]])
+
+
+@plants("use", "cases of GPUs on a site that declares none", "`--program`, `--routine`", "", 2,
+        "… matches no case: no partition here has two GPUs that the site file declares; …")  # fmt: skip
+@pytest.mark.parametrize("words", [("--program", "gpu"), ("--routine", "bcast.DD")])
+def test_a_site_without_gpus_says_so(workshop, words, declared):
+    ended = workshop.run("list", *words)
+    declared.check((), ended.status, [ended.errors.strip().splitlines()[-1]])

@@ -70,11 +70,7 @@ def test_reserved_cores_are_left_to_the_system():
 @pytest.mark.parametrize(
     ("gres", "written", "said"),
     [
-        (
-            "gpu:a100:4(S:0-1)",
-            '{"kind": "cuda", "per_node": 4}',
-            "a100 (sinfo, scontrol); give environments",
-        ),
+        ("gpu:a100:4(S:0-1)", '{"kind": "cuda", "per_node": 4}', "a100 (sinfo, scontrol); give environments"),
         ("fpga:1,gpu:mi250x:8(S:0,2)", '{"kind": "rocm", "per_node": 8}', "mi250x (sinfo, scontrol)"),
         ("gpu:1g.10gb:2,gpu:h100:1", '{"kind": "cuda", "per_node": 1}', "h100"),
         ("gpu:2", '{"kind": "cuda", "per_node": 2}', "CHANGE: 2 GPUs (sinfo, scontrol); cuda or rocm"),
