@@ -35,6 +35,7 @@ settings.load_profile("without deadline")
 
 #: Marks of all tests of a folder, or of a file.
 MARKS = {
+    "tests/integration/mpi/test_gpu.py": ("long",),
     "tests/integration/mpi/test_injected_faults.py": ("long",),
     "tests/integration/mpi/test_standard_abi.py": ("long",),
     "tests/integration/mpicost/test_calls_in_a_row.py": ("long",),
