@@ -9,7 +9,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
-from postprocess.commands.site.new import find_mirrored_wheels
+from postprocess.commands.site import find_mirrored_wheels
 from site_configs.generate import survey
 from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import read_machine
