@@ -215,6 +215,7 @@ class Command:
     fails: str  #: the meaning of exit status 1; empty if it never ends with that
     add_arguments: Callable[[Parser], None]
     run: Callable[[WorkDirectory, argparse.Namespace], int]  #: returns the exit status
+    others: Sequence[tuple[int, str]] = ()  #: further exit statuses
 
 
 def add_commands(parser: Parser, dest: str, commands: Mapping[str, ModuleType | Command]) -> None:
@@ -229,7 +230,7 @@ def add_commands(parser: Parser, dest: str, commands: Mapping[str, ModuleType | 
     found = parser.add_subparsers(dest=dest, required=True, metavar="COMMAND", title="commands")
     for name, command in commands.items():
         if isinstance(command, Command):
-            made = _add_parser(found, name, command.help, command.example, command.fails)
+            made = _add_parser(found, name, command.help, command.example, command.fails, others=command.others)
             command.add_arguments(made)
             made.set_defaults(run=command.run)
             continue

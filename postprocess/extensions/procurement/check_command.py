@@ -214,9 +214,6 @@ def launches_of(rules: Rules, each: AskedCase, machine: MachineFacts) -> str:
     return plural(count_needed_launches(rules, each.case, machine), "launch", "es")
 
 
-PARSER = {"others": ((3, "a row of the acceptance is undecided"),)}
-
-
 def add_check_arguments(parser: Parser) -> None:
     """Add what is checked, and the site."""
     parser.add_argument(
@@ -270,6 +267,7 @@ CHECK = Command(
     "the rules have a fault, the offer or acceptance a violation, or the machine is not accepted",
     add_check_arguments,
     run_check,
+    ((3, "a row of the acceptance is undecided"),),
 )
 
 
