@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
 from postprocess.base.errors import UsageError, find_near_word, propose_word
+from postprocess.base.workdir import WorkDirectory
 
 
 def list_shown_actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
@@ -204,31 +206,45 @@ def _list_options(parser: argparse.ArgumentParser, command: str = "") -> Iterato
                 yield from _list_options(below, f"{command} {word}".strip())
 
 
-def add_commands(parser: Parser, dest: str, commands: Mapping[str, ModuleType]) -> None:
+@dataclass
+class Command:
+    """A command of a module that has several."""
+
+    help: str  #: one line
+    example: str  #: a command line
+    fails: str  #: the meaning of exit status 1; empty if it never ends with that
+    add_arguments: Callable[[Parser], None]
+    run: Callable[[WorkDirectory, argparse.Namespace], int]  #: returns the exit status
+    others: Sequence[tuple[int, str]] = ()  #: further exit statuses
+
+
+def add_commands(parser: Parser, dest: str, commands: Mapping[str, ModuleType | Command]) -> None:
     """Add commands to a parser, by name, in this order.
 
-    A module has ``HELP``, one line; ``EXAMPLE``, a command line; ``FAILS``, the meaning of exit status 1 or
-    ``""``; ``add_arguments(parser)``; and ``run(work, arguments)``, which returns the exit status.
-    A module with ``COMMANDS``, of this form, in place of the last two leaves the work to the commands below it.
-    ``PARSER``, where it has one, holds further parameters of the parser.
+    A module of one command has what a :class:`Command` has, as ``HELP``, ``EXAMPLE``, ``FAILS``,
+    ``add_arguments`` and ``run``. With ``COMMANDS`` in place of the last two it leaves the work to the commands
+    below it. ``PARSER``, where it has one, holds further parameters of the parser.
 
     :param dest: attribute of the parsed arguments that gets the name of the chosen command
     """
     found = parser.add_subparsers(dest=dest, required=True, metavar="COMMAND", title="commands")
-    for name, module in commands.items():
-        made = found.add_parser(
-            name,
-            help=module.HELP,
-            description=module.HELP,
-            example=module.EXAMPLE,
-            fails=module.FAILS,
-            **getattr(module, "PARSER", {}),
-        )
-        if hasattr(module, "COMMANDS"):
-            add_commands(made, f"{name}_command", module.COMMANDS)
+    for name, command in commands.items():
+        if isinstance(command, Command):
+            made = _add_parser(found, name, command.help, command.example, command.fails, others=command.others)
+            command.add_arguments(made)
+            made.set_defaults(run=command.run)
+            continue
+        how = getattr(command, "PARSER", {})
+        made = _add_parser(found, name, command.HELP, command.EXAMPLE, command.FAILS, **how)
+        if hasattr(command, "COMMANDS"):
+            add_commands(made, f"{name}_command", command.COMMANDS)
         else:
-            module.add_arguments(made)
-            made.set_defaults(run=module.run)
+            command.add_arguments(made)
+            made.set_defaults(run=command.run)
+
+
+def _add_parser(found: Any, name: str, words: str, example: str, fails: str, **how: Any) -> Parser:
+    return found.add_parser(name, help=words, description=words, example=example, fails=fails, **how)
 
 
 def subcommands(parser: argparse.ArgumentParser) -> Mapping[str, Parser]:

@@ -11,7 +11,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.extensions import find_linters, load_function
 from postprocess.cli.parser import Parser
-from postprocess.commands.site import check
+from postprocess.commands import site_check
 from postprocess.model.plan import list_planned_cases
 from postprocess.model.session import Selection
 from postprocess.references import lint as reference_lint
@@ -76,7 +76,7 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     if path.suffix == ".tsv":
         return reference_lint.lint_reference(path)
     if path.suffix == ".py" and is_site(path):
-        return check.find_problems(work, path, progress, as_file=True)
+        return site_check.find_problems(work, path, progress, as_file=True)
     if path.suffix == ".py":
         example = work.source / "site_configs" / SITE
         selection = Selection(example, checks=path, tag="", only_looking=True)

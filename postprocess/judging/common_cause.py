@@ -7,8 +7,7 @@ top, for the launches of one burst do not show it. Where the launches behind the
 cases count as one: then the median is as uncertain as a single typical case.
 
 A partition on which everything is 7% slower has one fault and not a hundred. It is looked for among the cases
-of a partition as a whole and of each environment, program, class of sizes and node set, and told of the part
-that it explains, even where no case has left its own band. :mod:`postprocess.judging.retest` asks the controls.
+of a partition as a whole and of each environment, program, class of sizes and node set; no band need be left.
 """
 
 from __future__ import annotations

@@ -1,71 +1,23 @@
 """The mirror that the user has named: verified before anything is taken from it, and remembered.
 
-Standard library only: the script ``plumbline`` asks before any package is installed.
-
 A mirror that the user has named is the only place that anything is taken from. One in the user's cache
 gives sources only, without being asked, as the copy of Spack there does.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.files import read_text
 from postprocess.base.progress import Progress
 from spack_envs.layout import SpackEnvironmentError, SpackLayout
 from spack_envs.machine import SAFE_PATH
 from spack_envs.mirror import manifest
 from spack_envs.mirror.manifest import NAME, Manifest, MirrorError
 from spack_envs.provide import MirroredSources, SpackSettings, Substitute, unpack_release
-
-VARIABLE = "PLUMBLINE_MIRROR"
-FORGET = "none"  #: named in the place of a directory
-COMMANDS = ("setup", "doctor")  #: that have the option
-
-
-def read_mirror_option(words: Sequence[str]) -> str | None:
-    """Read the value of ``--mirror`` among the words of a command line, before they are parsed."""
-    value = None
-    for number, word in enumerate(words if words and words[0] in COMMANDS else ()):
-        if word.startswith("--mirror="):
-            value = word.partition("=")[2]
-        elif word == "--mirror":
-            value = "".join(words[number + 1 : number + 2])
-    return value
-
-
-def find_named_mirror(
-    work: Path, asked: str | None = None, environ: Mapping[str, str] = os.environ
-) -> Path | None:
-    """Find the mirror that is to be used without a network; None if there is none.
-
-    :param work: work directory, which remembers
-    :param asked: of this call: a directory, or ``none`` for no mirror
-    :raises UsageError: if the option is there and names nothing; it would mean the network.
-    """
-    if asked == "":
-        raise UsageError(f"--mirror: names nothing; name a directory, or {FORGET}")
-    name = asked or environ.get(VARIABLE) or read_remembered_mirror(work)
-    return Path(name).absolute() if name and name != FORGET else None
-
-
-def locate_memory(work: Path) -> Path:
-    """Locate the file in which a work directory remembers its mirror."""
-    return work / "mirror"
-
-
-def read_remembered_mirror(work: Path) -> str:
-    """Read the mirror of an earlier call; empty if there is none."""
-    try:
-        return read_text(locate_memory(work)).strip()
-    except FileNotFoundError:
-        return ""
-
 
 SPACK = ("spack", "spack-packages")  #: releases that are needed together
 SOURCES, WHEELS, RELEASES, JARS = "sources", "wheels", "releases", "jars"  #: folders of a mirror
@@ -121,20 +73,20 @@ def choose_mirror(work: Path, asked: str | None, progress: Progress) -> Mirror |
     :param asked: with ``--mirror`` in this call; such a mirror is read from end to end
     :raises UsageError: if a mirror that the user has named, in whatever way, is not whole.
     """
-    folder = find_named_mirror(work, asked)
+    folder = manifest.find_named_mirror(work, asked)
     if folder is None:
-        if asked == FORGET:
-            locate_memory(work).unlink(missing_ok=True)
+        if asked == manifest.FORGET:
+            manifest.locate_memory(work).unlink(missing_ok=True)
         return find_default_mirror(progress)
     try:
         mirror = open_mirror(folder, alone=True, thorough=asked is not None, progress=progress)
     except MirrorError as error:
-        if asked or str(folder) != read_remembered_mirror(work):
+        if asked or str(folder) != manifest.read_remembered_mirror(work):
             raise
-        forget = f"./plumbline setup --mirror {FORGET} does without it"
+        forget = f"./plumbline setup --mirror {manifest.FORGET} does without it"
         raise UsageError(f"{error} ({forget})") from None
-    if read_remembered_mirror(work) != str(folder):
-        files.replace_files({locate_memory(work): f"{folder}\n".encode()})
+    if manifest.read_remembered_mirror(work) != str(folder):
+        files.replace_files({manifest.locate_memory(work): f"{folder}\n".encode()})
     for part in mirror.manifest.missing:
         progress.note(f"mirror {folder} lacks {part.what} ({part.reason})")
     return mirror

@@ -53,8 +53,7 @@ class Clone:
         (self.root / "postprocess" / "base").mkdir(parents=True)
         shutil.copy(ROOT / "plumbline", self.root)
         (self.root / "spack_envs" / "mirror").mkdir(parents=True)
-        for name in ("manifest", "location"):
-            shutil.copy(ROOT / f"spack_envs/mirror/{name}.py", self.root / "spack_envs/mirror")
+        shutil.copy(ROOT / "spack_envs/mirror/manifest.py", self.root / "spack_envs/mirror")
         for name in ("errors", "files", "os_errors", "sanitize", "standard_streams"):
             shutil.copy(ROOT / f"postprocess/base/{name}.py", self.root / "postprocess/base")
         (self.root / "postprocess" / "main.py").write_text(COMMAND_LINE)

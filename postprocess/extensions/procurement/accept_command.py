@@ -11,8 +11,7 @@ from postprocess.cli.options import SITE, add_options
 from postprocess.cli.output_files import add_output_directory, check_page
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.procurement.command.check import add_nics
-from postprocess.extensions.procurement.command.compare import add_buyer, hash_issued
+from postprocess.extensions.procurement.check_command import add_buyer, add_nics, hash_issued
 from postprocess.extensions.procurement.measure.accept import AcceptanceDemand, run_acceptance
 from postprocess.extensions.procurement.measure.run import locate_folder
 from postprocess.extensions.procurement.protocol import ACCEPT

@@ -7,7 +7,7 @@ import re
 from functools import partial
 
 from postprocess.base.workdir import WorkDirectory
-from postprocess.commands.site import check
+from postprocess.commands import site_check
 from site_configs.common import work_directory
 from site_configs.generate import write
 from site_configs.mpi import login_node
@@ -28,7 +28,7 @@ def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, m
     assert write.write_new_site(work, "mine", path, None, None, lambda: None, progress) == 0
     text = path.read_text()
 
-    assert check.check_site(work, str(path), progress) == 1  # what was not told is not forgotten
+    assert site_check.check_site(work, str(path), progress) == 1  # what was not told is not forgotten
     said = progress.console.file.getvalue()
     numbers = [n for n, line in enumerate(text.splitlines(), 1) if MARKED in line]
     assert len(numbers) == 2
@@ -37,7 +37,7 @@ def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, m
     assert said.count("sockets_per_node: 0: write a whole number, 1 or more") == 2
 
     path.write_text(text.replace(MARKED, "sockets_per_node=2,"))
-    assert check.check_site(work, str(path), progress) == 0, progress.console.file.getvalue()
+    assert site_check.check_site(work, str(path), progress) == 0, progress.console.file.getvalue()
     said = progress.console.file.getvalue().removeprefix(said)
     assert platform.node() not in said  # the file is this host's, so PBS was asked
     # On four nodes of each kind, and with as many cores as PBS counts CPUs.

@@ -11,7 +11,7 @@ import pytest
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.commands.site import check
+from postprocess.commands import site_check
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.validation.site_files import list_site_names
@@ -31,7 +31,7 @@ HOURS = re.compile(r"about .* and \d+\.\d\d node-hours")
 
 def night(work: WorkDirectory, name: str, progress: Progress) -> tuple[int, int]:
     """Cases and launches of a night on a site, which must be well."""
-    status = check.check_site(work, name, progress)
+    status = site_check.check_site(work, name, progress)
     text = progress.console.file.getvalue()
     assert status == 0, text
     assert HOURS.search(text)

@@ -26,7 +26,7 @@ from postprocess.cli.option_types import parse_count, parse_minutes, parse_sizes
 from postprocess.extensions.procurement.form.commitments import parse_number
 from postprocess.extensions.procurement.rules.rules import SHARE
 from postprocess.features.compare.command import parse_margins
-from postprocess.features.compare.dossier.sign import parse_factor
+from postprocess.features.compare.dossier import parse_factor
 from postprocess.results.query import parse_since
 from site_configs.schema.fields import DURATION
 

@@ -20,7 +20,7 @@ from postprocess.calibration.machine_load import BUSY_SHARE, MarkKind, compute_m
 from postprocess.calibration.proposal import ABSORBS, propose_references
 from postprocess.calibration.samples import collect_samples
 from postprocess.calibration.update import update_references
-from postprocess.commands.references.propose import propose_all
+from postprocess.commands.references import propose_all
 from postprocess.references import reference_file
 from tests.support.factories.launch import CASES, PLACE, case
 from tests.support.factories.ledger import METHOD, launch

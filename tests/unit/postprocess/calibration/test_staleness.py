@@ -17,8 +17,8 @@ from postprocess.calibration import staleness
 from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.calibration.staleness import CaseNights
 from postprocess.calibration.update import update_references
-from postprocess.commands.references import age
-from postprocess.commands.references.age import Partition
+from postprocess.commands import references
+from postprocess.commands.references import Partition
 from postprocess.model.verdict import JUDGED, Verdict
 from postprocess.references import provenance
 from postprocess.references.catalog import read_provenance
@@ -250,8 +250,8 @@ def work(tmp_path: Path, path: Path, monkeypatch) -> WorkDirectory:
     path.parents[2].rename(made.root.parent / "moved")
     made.root.mkdir()
     (tmp_path / "moved").rename(made.provisional)
-    monkeypatch.setattr(age, "read_partitions", lambda *_: {("local", "cpu"): Partition(10_000, 4)})
-    monkeypatch.setattr(age, "datetime", SimpleNamespace(now=lambda _: NOW))
+    monkeypatch.setattr(references, "read_partitions", lambda *_: {("local", "cpu"): Partition(10_000, 4)})
+    monkeypatch.setattr(references, "datetime", SimpleNamespace(now=lambda _: NOW))
     return made
 
 
@@ -269,20 +269,20 @@ def night(work: WorkDirectory, day: int, value: float, mode: str = "nightly", **
 def test_what_was_run_by_hand_not_judged_or_in_another_unit_is_no_night(work: WorkDirectory, other):
     for day in range(1, 16):
         night(work, day, 1.03, **other)
-    assert age.report_age(work, "local", None, Progress()) == 0
+    assert references.report_age(work, "local", None, Progress()) == 0
 
 
 def test_the_command_asks_the_store_of_nights(work: WorkDirectory, tmp_path: Path, capsys):
     for day in range(1, 14):
         night(work, day, 1.03)
-    assert age.report_age(work, "local", None, Progress()) == 0
+    assert references.report_age(work, "local", None, Progress()) == 0
     night(work, 14, 1.03, mode="calibrate")
-    assert age.report_age(work, "local", None, Progress()) == 0
+    assert references.report_age(work, "local", None, Progress()) == 0
     assert "4 references in 1 file: 0 stale" in capsys.readouterr().out
     night(work, 15, 1.03)
     report = tmp_path / "stdout"
     report.symlink_to(tmp_path / "report.json")
-    assert age.report_age(work, "local", report, Progress()) == 1
+    assert references.report_age(work, "local", report, Progress()) == 1
     assert "1 stale; ./plumbline calibrate" in capsys.readouterr().out
     assert report.is_symlink()  # as /dev/stdout, which is not ours to replace
     told = json.loads(report.read_text())
@@ -291,27 +291,27 @@ def test_the_command_asks_the_store_of_nights(work: WorkDirectory, tmp_path: Pat
 
 def test_a_night_with_another_library_is_not_judged_and_tells_that_it_is_another(work, capsys):
     night(work, 1, 1.03, verdict=Verdict.NOT_COMPARABLE, mpi_library="MPICH Version: 6")
-    assert age.report_age(work, "local", None, Progress()) == 1
+    assert references.report_age(work, "local", None, Progress()) == 1
     assert "is 'MPICH Version: 6' in the last night" in capsys.readouterr().out
 
 
 def test_the_kernel_of_the_last_night_is_in_its_run_record(work: WorkDirectory, capsys):
     night(work, 1, 1.0, provenance=json.dumps({"kernel": "6.2"}))
     night(work, 2, 1.0, provenance=json.dumps({"kernel": "6.1"}))
-    assert age.report_age(work, "local", None, Progress()) == 0
+    assert references.report_age(work, "local", None, Progress()) == 0
     night(work, 3, 1.0, provenance=json.dumps({"kernel": "6.2"}))
-    assert age.report_age(work, "local", None, Progress()) == 1
+    assert references.report_age(work, "local", None, Progress()) == 1
     assert "the kernel was '6.1' and is '6.2' in the last night" in capsys.readouterr().out
 
 
 def test_the_command_knows_the_nodes_of_the_site(work: WorkDirectory, capsys):
-    assert age.report_age(work, "local", None, Progress()) == 0
+    assert references.report_age(work, "local", None, Progress()) == 0
     assert "one node set in all launches, 1 of 4 nodes (n1)" in capsys.readouterr().out
 
 
 def test_a_site_file_tells_its_nodes_and_days(tmp_path: Path):
     here = WorkDirectory(tmp_path, ROOT)
-    assert age.read_partitions(here, "simulated")["simulated", "torus"].nodes > 1
+    assert references.read_partitions(here, "simulated")["simulated", "torus"].nodes > 1
 
 
 def test_nights_of_before_the_calibration_say_nothing(work: WorkDirectory):
@@ -325,7 +325,7 @@ def test_nights_of_before_the_calibration_say_nothing(work: WorkDirectory):
             each["ended_utc"] = f"2026-12-{day}T00:00:00Z"
         origin = read_provenance(path) | {"programs": {"mpicost": {"calibrations": [told]}}}
         provenance.locate_provenance(path).write_bytes(provenance.encode_provenance(origin))
-        assert age.report_age(work, "local", None, Progress()) == status
+        assert references.report_age(work, "local", None, Progress()) == status
 
 
 def test_nights_count_for_each_case_since_its_own_calibration(work: WorkDirectory):
@@ -337,22 +337,22 @@ def test_nights_count_for_each_case_since_its_own_calibration(work: WorkDirector
     update_references(root, [*some, *(launch(1.0, cases=CASES[:1], ended_utc=each) for each in late)])
     for each in (root / PLACE[0] / PLACE[1]).iterdir():
         each.replace(work.provisional / PLACE[0] / PLACE[1] / each.name)
-    assert age.report_age(work, "local", None, Progress()) == 0
+    assert references.report_age(work, "local", None, Progress()) == 0
 
 
 def test_a_reviewed_file_hides_the_provisional_one(work: WorkDirectory, capsys):
     night(work, 1, 1.0, source_hash="new")
-    assert age.report_age(work, "local", None, Progress()) == 1
+    assert references.report_age(work, "local", None, Progress()) == 1
     update_references(work.source / "reference_data", [launch(1.0, 1, facts={"source_hash": "new"})])
     capsys.readouterr()
-    assert age.report_age(work, "local", None, Progress()) == 0
+    assert references.report_age(work, "local", None, Progress()) == 0
     assert "4 references in 1 file: 0 stale" in capsys.readouterr().out
 
 
 def test_without_a_store_the_rest_is_said(work: WorkDirectory, monkeypatch):
-    monkeypatch.setattr(age, "read_partitions", lambda *_: {("local", "cpu"): Partition(1)})
-    monkeypatch.setattr(age, "datetime", Later)
-    assert age.report_age(work, "local", None, Progress()) == 1
+    monkeypatch.setattr(references, "read_partitions", lambda *_: {("local", "cpu"): Partition(1)})
+    monkeypatch.setattr(references, "datetime", Later)
+    assert references.report_age(work, "local", None, Progress()) == 1
 
 
 class Later(datetime):

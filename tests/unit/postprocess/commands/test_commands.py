@@ -318,12 +318,12 @@ def test_small_changes_do_not_look_large():
 
 
 @pytest.fixture
-def work(work: WorkDirectory) -> WorkDirectory:
+def failed(work: WorkDirectory) -> WorkDirectory:
     """A session in which two cases failed for one reason, and one for another."""
     night = samples.healthy_night(samples.few_cases()[:5])
     again = "./plumbline run --environment {} --routine {} --bytes 8 --trials 7 --set-env=a:X=1"
     lost = [("mpich", "bcast", "lost"), ("openmpi", "bcast", "lost"), ("mpich", "scan_sum", "slow")]
-    failed = [
+    told = [
         replace(
             result,
             verdict=Verdict.INCOMPLETE if reason == "lost" else Verdict.REGRESSED,
@@ -332,7 +332,7 @@ def work(work: WorkDirectory) -> WorkDirectory:
         )
         for result, (environment, routine, reason) in zip(night.results, lost, strict=False)
     ]
-    night.results = [*failed, *night.results[3:]]
+    night.results = [*told, *night.results[3:]]
     night.write(work.sessions / samples.SESSION)
     return work
 
@@ -341,18 +341,18 @@ def chosen(work: WorkDirectory, *words: str) -> argparse.Namespace:
     return choose_failed(work, build_parser().parse_args(["run", *words]))
 
 
-def test_what_failed_is_run_again_with_the_options_of_then(work: WorkDirectory):
-    found = chosen(work, "--failed", "--json", "x.json")
+def test_what_failed_is_run_again_with_the_options_of_then(failed: WorkDirectory):
+    found = chosen(failed, "--failed", "--json", "x.json")
     assert sorted(found.environment) == ["mpich", "openmpi"]
     assert sorted(found.routine) == ["bcast", "scan_sum"]
     assert (found.bytes, found.trials, found.set_env) == ([8], 7, [("a", "X", "1")])
     assert (found.processes, found.json, found.name) == ([], Path("x.json"), "run")
 
 
-def test_a_number_chooses_what_stands_under_one_reason(work: WorkDirectory):
-    first = chosen(work, "--failed", f"{samples.SESSION}:1")
+def test_a_number_chooses_what_stands_under_one_reason(failed: WorkDirectory):
+    first = chosen(failed, "--failed", f"{samples.SESSION}:1")
     assert (first.environment, first.routine) == (["mpich", "openmpi"], ["bcast"])
-    second = chosen(work, "--failed", "latest:2")
+    second = chosen(failed, "--failed", "latest:2")
     assert (second.environment, second.routine) == (["mpich"], ["scan_sum"])
 
 
@@ -361,7 +361,7 @@ def test_a_number_chooses_what_stands_under_one_reason(work: WorkDirectory):
 @pytest.mark.parametrize(
     "words", [["--failed", "20200101T000000Z-1"], ["--failed", "latest:3"], ["--failed", "--routine", "bcast"]]
 )
-def test_what_chooses_nothing_is_refused(work: WorkDirectory, words, declared: Declared):
+def test_what_chooses_nothing_is_refused(failed: WorkDirectory, words, declared: Declared):
     with pytest.raises(UsageError) as error:
-        chosen(work, *words)
+        chosen(failed, *words)
     declared.check_error(error.value)

@@ -12,8 +12,8 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.commands import lint as linting
+from postprocess.commands import site_check
 from postprocess.commands.lint import lint
-from postprocess.commands.site import check
 from postprocess.extensions.papers import printed
 from postprocess.model.session import Selection
 from postprocess.references import reference_file
@@ -165,8 +165,8 @@ def test_without_a_path_references_and_every_site_are_checked(work, progress, mo
 def test_a_site_is_checked_as_site_check_does(work, progress, monkeypatch):
     """``test_site_examples`` has what comes of it."""
     path = ROOT / "site_configs" / "slurm_cluster.py"
-    monkeypatch.setattr(check, "dry_run_site", lambda *_: check.DryRun([], [], []))
-    monkeypatch.setattr(check, "find_unmeasured_routines", lambda *_: [])
+    monkeypatch.setattr(site_check, "dry_run_site", lambda *_: site_check.DryRun([], [], []))
+    monkeypatch.setattr(site_check, "find_unmeasured_routines", lambda *_: [])
     assert lint(work, [path], progress) == 0
     first, *_, last = said(progress).splitlines()
     assert first.startswith("note: this host is none of ")

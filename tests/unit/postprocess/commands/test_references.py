@@ -11,7 +11,7 @@ import pytest
 from postprocess.calibration import ledger
 from postprocess.calibration.ledger import CalibrationHeader, collect_launches
 from postprocess.calibration.update import update_references
-from postprocess.commands.references.propose import MOST_LINES, MOST_ROWS
+from postprocess.commands.references import MOST_LINES, MOST_ROWS
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.main import main
 from postprocess.references.catalog import ReferenceCatalog

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from postprocess.base.formats import MEGABYTES, SECONDS
-from postprocess.judging import common_cause
+from postprocess.judging import common_cause, retest
 from postprocess.judging.common_cause import (
     ALPHA,
     COMMON_CASES,
@@ -255,24 +255,24 @@ def test_what_did_not_arrive_refutes_nothing():
 
 def test_fresh_values_of_a_cause_are_medians(monkeypatch: pytest.MonkeyPatch):
     """Two fine launches of six are one fine median of three; a value that lacks a launch is no fine one."""
-    retest = CommonCauseRetest(only(all_slower))
-    probe = retest.cause.probe_cases
+    again = CommonCauseRetest(only(all_slower))
+    probe = again.cause.probe_cases
     counts = {LaunchPlace.of(case): 3 for case in probe}
     done = [
         FinishedLaunch(planned(cases=probe, number=number), LaunchOutcome(None), 1.0, "stage", {})
         for number in range(1, 7)
     ]
-    slow = retest.cause.shift + 1
+    slow = again.cause.shift + 1
 
     def said(_: Case, some: Sequence[FinishedLaunch], __: None) -> SimpleNamespace:
         factors = [1.0 if each.launch.number <= 2 else slow for each in some]
         return SimpleNamespace(slowdown=median(factors))
 
     monkeypatch.setattr(retest, "evaluate_case", said)
-    retest.record_values(2, done, None, counts)
-    assert (retest.fine, retest.slow, retest.refuted) == (1, 1, False)
-    retest.record_values(2, done[1:], None, counts)  # its second value lacks a launch
-    assert (retest.fine, retest.slow) == (1, 3)
+    again.record_values(2, done, None, counts)
+    assert (again.fine, again.slow, again.refuted) == (1, 1, False)
+    again.record_values(2, done[1:], None, counts)  # its second value lacks a launch
+    assert (again.fine, again.slow) == (1, 3)
 
 
 def test_a_cause_is_named_where_a_case_is_regressed_by_it_and_accuses_no_other():

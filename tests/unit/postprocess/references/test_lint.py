@@ -18,6 +18,7 @@ from postprocess.references import lint as reference_lint
 from postprocess.references import provenance, reference_file
 from postprocess.references.lint import lint_reference, lint_references
 from postprocess.references.reference_file import COLUMNS
+from postprocess.stats.priors import SPREAD_COLUMNS
 from tests.support.factories.launch import CASES, PLACE, origin_of, write_references
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
@@ -189,7 +190,7 @@ def test_numbers_that_no_machine_has_are_found(changes, said: str):
     assert bool(found) == bool(said) and said in found
 
 
-HEAD = "# from where\n" + "\t".join(reference_file.COLUMNS) + "\n"
+HEAD = "# from where\n" + "\t".join(SPREAD_COLUMNS) + "\n"
 ROW = "evict\t8\t{}\t{}\t5\t40\n"
 
 

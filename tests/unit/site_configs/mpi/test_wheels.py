@@ -360,7 +360,7 @@ def test_an_mpi_takes_the_imb_that_it_brings_itself(mpi: Mpi, folder: Path):
 
 def test_imb_is_looked_for_in_intel_mpis_and_in_the_wheel(mpi: Mpi, folder: Path, tmp_path: Path):
     intel = replace(mpi, family="intel-mpi", prefix=str(folder.parent))
-    wheel = tmp_path / "mpi" / f"intel-mpi-{wheels.wheels.read_locked_version('intel-mpi')}" / "bin"
+    wheel = tmp_path / "mpi" / f"intel-mpi-{wheels.read_locked_version('intel-mpi')}" / "bin"
     assert list_imb_folders([mpi, intel], tmp_path / "mpi") == [folder]
     script(wheel / "IMB-MPI1", "")
     assert list_imb_folders([mpi, intel], tmp_path / "mpi") == [folder, wheel]

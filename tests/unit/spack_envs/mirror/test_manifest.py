@@ -232,6 +232,6 @@ def test_wheels_for_another_python_are_refused(tmp_path: Path, declared: Declare
 
 
 def test_the_front_door_can_read_it_before_any_package_is_installed():
-    program = "import spack_envs.mirror.manifest, spack_envs.mirror.use"
+    program = "import spack_envs.mirror.manifest"
     isolated = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}"]
     subprocess.run(isolated, check=True, env={**os.environ, "PYTHONPATH": ""})

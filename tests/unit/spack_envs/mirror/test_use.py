@@ -9,20 +9,14 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
-from postprocess.commands.site.new import find_mirrored_wheels
+from postprocess.commands.site import find_mirrored_wheels
 from site_configs.generate import survey
 from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import read_machine
 from spack_envs.layout import SpackEnvironmentError
-from spack_envs.mirror import use
+from spack_envs.mirror import manifest, use
 from spack_envs.mirror.manifest import MirrorError, MissingPart
-from spack_envs.mirror.use import (
-    choose_mirror,
-    find_named_mirror,
-    locate_memory,
-    read_mirror_option,
-    read_remembered_mirror,
-)
+from spack_envs.mirror.use import choose_mirror
 from tests.support.factories.mirror import REPLACED, make_mirror, write
 from tests.support.faults import Declared, plants
 
@@ -66,24 +60,24 @@ def mirror(tmp_path: Path) -> Path:
     ],
 )
 def test_the_option_is_found_before_the_words_are_parsed(words, found):
-    assert read_mirror_option(words) == found
+    assert manifest.read_mirror_option(words) == found
 
 
 def test_this_call_goes_before_the_environment_and_that_before_what_is_remembered(work: Path):
-    assert find_named_mirror(work, None, {}) is None
-    locate_memory(work).write_text("/remembered\n")
-    assert find_named_mirror(work, None, {}) == Path("/remembered")
-    found = find_named_mirror(work, None, {"PLUMBLINE_MIRROR": "/environment"})
+    assert manifest.find_named_mirror(work, None, {}) is None
+    manifest.locate_memory(work).write_text("/remembered\n")
+    assert manifest.find_named_mirror(work, None, {}) == Path("/remembered")
+    found = manifest.find_named_mirror(work, None, {"PLUMBLINE_MIRROR": "/environment"})
     assert found == Path("/environment")
-    assert find_named_mirror(work, "/call", {"PLUMBLINE_MIRROR": "/environment"}) == Path("/call")
-    assert find_named_mirror(work, "none", {"PLUMBLINE_MIRROR": "/environment"}) is None
+    assert manifest.find_named_mirror(work, "/call", {"PLUMBLINE_MIRROR": "/environment"}) == Path("/call")
+    assert manifest.find_named_mirror(work, "none", {"PLUMBLINE_MIRROR": "/environment"}) is None
 
 
 @plants("builds", "an empty name", "`setup --mirror`", "", 2,
         "--mirror: names nothing")  # fmt: skip
 def test_an_option_that_names_nothing_does_not_mean_the_network(work: Path, declared: Declared):
     with declared.raises(UsageError):
-        find_named_mirror(work, "", {})
+        manifest.find_named_mirror(work, "", {})
 
 
 def test_a_mirror_is_remembered_until_it_is_forgotten(work, mirror, progress, monkeypatch):
@@ -98,7 +92,7 @@ def test_a_mirror_is_remembered_until_it_is_forgotten(work, mirror, progress, mo
 def test_a_mirror_from_the_environment_is_remembered_too(work, mirror, progress, monkeypatch):
     monkeypatch.setenv("PLUMBLINE_MIRROR", str(mirror))
     assert choose_mirror(work, None, progress).alone
-    assert read_remembered_mirror(work) == str(mirror)
+    assert manifest.read_remembered_mirror(work) == str(mirror)
 
 
 @plants("builds", "one file of it changed", "a mirror that is chosen", "", 2, "is damaged: ")
@@ -109,7 +103,7 @@ def test_nothing_of_a_damaged_mirror_is_used_and_it_is_not_remembered(
     (mirror / path).write_bytes(b"x")
     with declared.raises(MirrorError, match=path):
         choose_mirror(work, str(mirror), progress)
-    assert not locate_memory(work).exists()
+    assert not manifest.locate_memory(work).exists()
 
 
 @plants("builds", "a source changed after it was chosen", "a mirror", "", 2,
@@ -167,7 +161,7 @@ def test_the_users_own_mirror_gives_sources_only(work, nothing_named, progress):
     assert (found.folder, found.alone, found.wheels) == (nothing_named, False, None)
     assert found.unpacked(work) is None
     assert found.sources.folder == nothing_named / "sources"
-    assert not locate_memory(work).exists()
+    assert not manifest.locate_memory(work).exists()
 
 
 def test_the_users_own_mirror_is_noted_if_it_is_damaged_and_not_used(work, nothing_named, progress):
@@ -221,7 +215,7 @@ def test_a_replaced_source_is_told_and_handed_to_spack(work, mirror, progress):
 
 @pytest.mark.parametrize("scheduler", [None, "some scheduler"])
 def test_the_wheels_of_a_new_site_come_from_the_mirror_too(work, mirror, progress, monkeypatch, scheduler):
-    locate_memory(work).write_text(f"{mirror}\n")
+    manifest.locate_memory(work).write_text(f"{mirror}\n")
     asked = []
     found = Inventory(read_machine(), (), ())
     monkeypatch.setattr(survey, "take_inventory", lambda *words: asked.append(words) or found)

@@ -54,7 +54,7 @@ class Night:
 
     @property
     def logged(self) -> list[str]:
-        log = self.root / module.log.FILE
+        log = self.root / module.alarms.FILE
         return log.read_text().splitlines() if log.exists() else []
 
     def session(self, mode: str):
@@ -300,7 +300,7 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(night, monkey
     night.planned, night.by_spack, steps = plan, (PLACE.environment,), []
     programs = lambda launches: [each.program for each in launches]  # noqa: E731
 
-    def run(_, selection, part, *__):
+    def launch(_, selection, part, *__):
         steps.append(("run", programs(part), selection.choice.get("programs")))
         return PassRecord(list(part), 0.0)
 
@@ -314,7 +314,7 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(night, monkey
 
     monkeypatch.setattr(run, "find_program", lambda *_: None if unbuilt else "built")
     monkeypatch.setattr(module, "build_part", lambda *given: steps.append(("build", given[-1])))
-    monkeypatch.setattr(module, "run_plan", run)
+    monkeypatch.setattr(module, "run_plan", launch)
     monkeypatch.setattr(module, "calibrate_unknown", calibrate)
     monkeypatch.setattr(module, "evaluate_launches", evaluate)
     monkeypatch.setattr(module, "verify_data", lambda *_: DataVerification({}))

@@ -13,7 +13,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger
 from postprocess.calibration.update import update_references
-from postprocess.commands.references.propose import propose_all, read_compared_launches
+from postprocess.commands.references import propose_all, read_compared_launches
 from postprocess.features.compare import data, decision
 from postprocess.features.compare.data import ComparedSide, ReferenceEffects
 from postprocess.features.compare.measure.passes import keep_for_references, note_effects

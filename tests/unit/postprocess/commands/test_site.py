@@ -12,15 +12,9 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import microseconds
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.commands.site import try_site
-from postprocess.commands.site.check import LOG
-from postprocess.commands.site.try_site import (
-    TrialRow,
-    build_trial_row,
-    find_untried,
-    select_smallest,
-    suggest_launcher,
-)
+from postprocess.commands import site
+from postprocess.commands.site import TrialRow, build_trial_row, find_untried, select_smallest, suggest_launcher
+from postprocess.commands.site_check import LOG
 from postprocess.model.launch import fail_launch
 from postprocess.model.verdict import Verdict
 from postprocess.runner.reframe import ReframeDriver, RefusedError
@@ -116,12 +110,12 @@ def test_no_advice_where_it_is_not_known_what_starts_processes(read):
 def attempted(tmp_path: Path, work: WorkDirectory, progress: Progress, monkeypatch: pytest.MonkeyPatch):
     """Exit status and last line of an attempt of which only the launches of MPICH came back."""
     done = [finished(tmp_path)]
-    monkeypatch.setattr(try_site, "launch_all", lambda *_: (tmp_path, done))
+    monkeypatch.setattr(site, "launch_all", lambda *_: (tmp_path, done))
 
     def of(text: str) -> tuple[int, str]:
         path = tmp_path / "mine.py"
         path.write_text(text)
-        status = try_site.try_site(work, str(path), [], progress)
+        status = site.try_site(work, str(path), [], progress)
         return status, progress.console.file.getvalue().splitlines()[-1]
 
     return of
@@ -146,16 +140,16 @@ def test_a_site_that_reframe_refuses_leaves_no_session(tmp_path: Path, monkeypat
     """Nothing was measured in it. Its log is told of, and stays."""
     reframe = ReframeDriver(tmp_path, tmp_path, tmp_path / "sessions" / "1", [], None)
     context = SimpleNamespace(open_session=lambda _: (None, reframe))
-    monkeypatch.setattr(try_site, "open_session_context", lambda *_: context)
+    monkeypatch.setattr(site, "open_session_context", lambda *_: context)
 
     def refuse(*_):
         reframe.log.parent.mkdir(parents=True)
         reframe.log.write_text("what it said")
         raise RefusedError(f"another sentence of {reframe.log}", reframe.log)
 
-    monkeypatch.setattr(try_site, "make_plan", refuse)
+    monkeypatch.setattr(site, "make_plan", refuse)
     with pytest.raises(RefusedError) as refused:
-        try_site.launch_all(None, "mine", None, None)
+        site.launch_all(None, "mine", None, None)
     log = tmp_path / LOG
     assert refused.value.log == log
     assert str(refused.value) == f"another sentence of {reframe.log} (all of it: {log})"

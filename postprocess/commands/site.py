@@ -1,4 +1,4 @@
-"""The command ``site try``: launch the smallest case on every partition with every MPI."""
+"""The command ``site``: a new site from nothing to its first verdict."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import align_rows, microseconds
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.option_types import parse_comma_list
 from postprocess.cli.options import add_options
-from postprocess.cli.parser import Parser
-from postprocess.commands.site import check
-from postprocess.commands.site.check import find_file_problems, remove_on_failure
+from postprocess.cli.parser import OUTPUT, WHERE, Command, Parser
+from postprocess.commands import site_check
+from postprocess.commands.site_check import find_file_problems, remove_on_failure
 from postprocess.model import options
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Selection
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.lifecycle.context import open_session_context
+from site_configs.generate import write
+from site_configs.generate.survey import NONE
 from site_configs.generate.write import format_registered
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.probe import find_companion_launcher
@@ -30,15 +33,58 @@ from site_configs.schedulers.registry import LOCAL, find_scheduler
 from site_configs.topology.layouts import Layout
 from site_configs.validation.reader import SiteReading
 from site_configs.validation.site_files import locate_site_file, read_site
+from spack_envs.mirror.use import choose_mirror
 
-CHECK = Path(__file__).resolve().parents[3] / "reframe_checks" / "luecke.py"
+
+def add_new_arguments(parser: Parser) -> None:
+    """Add the name of the site, and what is looked at."""
+    parser.add_argument(
+        "site", nargs="?", metavar="NAME", help="name of the site (default: that of the cluster or the host)"
+    )
+    where = parser.group(WHERE)
+    where.add_argument(
+        "--scheduler", choices=(NONE,), help="describe this machine alone, whatever scheduler it has"
+    )
+    where.add_argument(
+        "--mpis",
+        type=parse_comma_list,
+        metavar="FAMILY,...",
+        help="MPI families to install from wheels where there is none",
+    )
+    parser.group(OUTPUT).add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write to FILE, which must not exist (default: site_configs/NAME.py)",
+    )
+
+
+def run_new(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Write a site file of the machine at hand. Returns the exit status."""
+    chosen = (arguments.site, arguments.output, arguments.scheduler, arguments.mpis)
+    progress = Progress()
+    return write.write_new_site(work, *chosen, lambda: find_mirrored_wheels(work, progress), progress)
+
+
+NEW = Command(
+    "Look at this machine and write a site file, for you to read and correct.",
+    "./plumbline site new mycluster",
+    "",
+    add_new_arguments,
+    run_new,
+)
+
+
+def find_mirrored_wheels(work: WorkDirectory, progress: Progress) -> Path | None:
+    """Return the folder of wheels of the mirror in use; None without a mirror."""
+    mirror = choose_mirror(work.root, None, progress)
+    return mirror.wheels if mirror else None
+
+
+CHECK = Path(__file__).resolve().parents[2] / "reframe_checks" / "luecke.py"
 TRIALS = 5
 SECONDS = 120  #: that a launch may take; a healthy one takes a few
 HEAD = ("partition", "environment", "on its nodes", "result")
-
-HELP = "Launch two processes on every partition with every MPI, and report what works."
-EXAMPLE = "./plumbline site try mycluster"
-FAILS = "a launch does not work"
 
 
 @dataclass(frozen=True, order=True)
@@ -49,15 +95,24 @@ class TrialRow:
     works: bool
 
 
-def add_arguments(parser: Parser) -> None:
+def add_try_arguments(parser: Parser) -> None:
     """Add the site, and the option that chooses environments."""
-    check.add_arguments(parser)
+    site_check.add_arguments(parser)
     add_options(parser, "--environment")
 
 
-def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+def run_try(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Launch two processes on every partition with every MPI. Returns the exit status."""
     return try_site(work, arguments.site, arguments.environment, Progress())
+
+
+TRY = Command(
+    "Launch two processes on every partition with every MPI, and report what works.",
+    "./plumbline site try mycluster",
+    "a launch does not work",
+    add_try_arguments,
+    run_try,
+)
 
 
 def try_site(work: WorkDirectory, site: str, environments: Sequence[str], progress: Progress) -> int:
@@ -173,3 +228,10 @@ def build_mpi(entry: Mapping[str, Any]) -> Mpi:
     module = entry["modules"][0] if entry["modules"] else ""
     mpiexec = str(find_companion_launcher(Path(extras["mpicc"])))
     return Mpi(entry["name"], extras["family"], "", extras["library"], "", "", extras["mpicc"], mpiexec, module)
+
+
+HELP = "Write a site file of this machine, check one, or try one out."
+EXAMPLE = "./plumbline site new mycluster"
+FAILS = "see the commands below"
+
+COMMANDS = {"new": NEW, "check": site_check, "try": TRY}

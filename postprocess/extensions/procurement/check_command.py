@@ -1,4 +1,4 @@
-"""The command ``offer check``."""
+"""The commands ``offer check`` and ``offer compare``."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from pathlib import Path
 from postprocess.base.archive import is_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import duration, plural
+from postprocess.base.formats import duration, plural, render_text
 from postprocess.base.progress import Progress
-from postprocess.base.sanitize import show_line
+from postprocess.base.sanitize import sanitize_line, show_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import SITE, add_json, add_options
-from postprocess.cli.parser import HOW, Parser
+from postprocess.cli.output_files import add_output_directory
+from postprocess.cli.parser import HOW, Command, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.procurement import sealed
+from postprocess.extensions.procurement import comparison, sealed
 from postprocess.extensions.procurement.check.builds import OfficialSource
+from postprocess.extensions.procurement.check.offer import OpenedOffer, open_offer
+from postprocess.extensions.procurement.check.run_rules import HandedIn, find_shared_launches
 from postprocess.extensions.procurement.check.violations import (
     Code,
     Violation,
@@ -30,9 +33,13 @@ from postprocess.extensions.procurement.check.violations import (
     format_violations,
     is_rejected,
 )
-from postprocess.extensions.procurement.command.compare import add_buyer, hash_issued
 from postprocess.extensions.procurement.measure.accept import CheckedAcceptance, check_acceptance, is_acceptance
-from postprocess.extensions.procurement.measure.run import find_unplanned, plan_on_site, select_offer
+from postprocess.extensions.procurement.measure.run import (
+    find_unplanned,
+    locate_folder,
+    plan_on_site,
+    select_offer,
+)
 from postprocess.extensions.procurement.protocol import describe_outcome, find_status
 from postprocess.extensions.procurement.rules.layouts import (
     AskedCase,
@@ -40,10 +47,122 @@ from postprocess.extensions.procurement.rules.layouts import (
     OfferPlan,
     count_needed_launches,
 )
-from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, lint_rules
+from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, lint_rules, read_rules
+from postprocess.extensions.procurement.sealed import UNKNOWN, check_opened, unpacked
 from postprocess.model.plan import PlannedLaunch
 from postprocess.results.launch_costs import estimate_job_seconds, list_jobs, read_job_seconds
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
+
+
+def add_compare_arguments(parser: Parser) -> None:
+    """Add the offers, the buyer's rules and who may sign."""
+    parser.add_argument("offers", nargs="+", type=Path, metavar="FILE", help="sealed offers")
+    add_buyer(parser)
+    parser.group(HOW).add_argument(
+        "--present",
+        type=Path,
+        metavar="DIR",
+        help="the buyer's present system, measured by offer run with the same rules: what ratios are to",
+    )
+    add_output_directory(
+        parser,
+        "--output",
+        "write the pages to DIR (default: offers/ of the work directory)",
+        pages=comparison.COMPARE,
+    )
+
+
+def add_buyer(parser: Parser) -> None:
+    """Add the options by which a buyer holds an offer against its own."""
+    how = parser.group(HOW)
+    how.add_argument("--rules", type=Path, metavar="FILE", help="the buyer's own rules")
+    how.add_argument(
+        "--signers",
+        type=Path,
+        metavar="FILE",
+        help="who may sign: lines NAME KEY, as ssh-keygen(1) has its allowed signers",
+    )
+
+
+def hash_issued(rules: Path | None) -> str:
+    """Return the SHA-256 of the buyer's own rules; empty if they are not named.
+
+    :raises UsageError: if they are no rules, as an offer is none
+    """
+    if rules is None:
+        return ""
+    read_rules(rules)
+    return hash_rules(rules)
+
+
+def run_compare(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Compare offers. Returns the exit status."""
+    official = OfficialSource(work.source)
+    issued = hash_issued(arguments.rules)
+    ranked: list[comparison.RankedOffer] = []
+    handed: list[HandedIn] = []
+    rules: dict[str, Rules] = {}
+    for path in arguments.offers:
+        with unpacked(path) as folder:
+            checked = check_opened(folder, official, issued, arguments.signers)
+            grave = [violation for violation in checked.violations if violation.code.grave]
+            for line in format_violations(grave):
+                show_line(f"plumbline: {path}: {line}", error=True)
+            rules[checked.offer.stored.header.rules] = checked.offer.rules
+            seal = checked.seal
+            if seal and not seal.signer:
+                show_line(f"plumbline: {path}: signed by {seal.by}: {UNKNOWN}", error=True)
+            name = sanitize_line(checked.offer.told.offeror) or path.stem
+            names = {other.name for other in ranked}
+            unique = name if name not in names else f"{name} ({path.stem})"
+            launches = tuple(each.marks for each in checked.offer.evidence)
+            handed.append(HandedIn(unique, seal.key if seal else "", launches))
+            if checked.commitments:
+                ranked.append(comparison.rank_offer(unique, checked.offer, checked.commitments, len(grave)))
+            else:
+                ranked.append(comparison.RankedOffer(unique, len(grave), {}))
+    if len(rules) > 1:
+        codes = ", ".join(code[:16] for code in rules)
+        raise UsageError(f"offers are by different rules ({codes}); compare those of one issue")
+    present = None
+    if arguments.present:
+        measured = read_present(arguments.present, next(iter(rules)))
+        present = comparison.take_measured(measured)
+        launches = tuple(each.marks for each in measured.evidence)
+        handed.append(HandedIn(f"--present {arguments.present}", "", launches))
+    shared = find_shared_launches(handed)
+    for each in shared:
+        show_line(f"plumbline: {each.format()}", error=True)
+    guilty = Counter(name for each in shared if each.grave for name in each.names)
+    ranked = [replace(offer, violations=offer.violations + guilty[offer.name]) for offer in ranked]
+    told = [each.text for each in shared]
+    found = comparison.compare_offers(next(iter(rules.values())), ranked, present, told)
+    page = comparison.write_comparison(locate_folder(arguments.output, work, "offers"), found)
+    for table in (comparison.tabulate_scores(found), *comparison.tabulate_rows(found)):
+        print(render_text(table))
+    show_line(f"{comparison.describe_outcome(found)}; {page}")
+    return 0 if found.scores[0].is_responsive else 1
+
+
+COMPARE = Command(
+    "Show sealed offers side by side: must rows, scores, ratios, means over common rows.",
+    "./plumbline offer compare A.tar B.tar --rules rules.toml --signers allowed_signers",
+    "no offer keeps every must row without a violation",
+    add_compare_arguments,
+    run_compare,
+)
+
+
+def read_present(folder: Path, code: str) -> OpenedOffer:
+    """Read what was measured of the buyer's present system.
+
+    :param code: hash of the rules of the offers
+    :raises UsageError: if it was not measured, or by other rules
+    """
+    measured = open_offer(folder)
+    if measured.stored.header.rules != code:
+        raise UsageError(f"--present {folder}: was measured by other rules than the offers; measure it again")
+    return measured
 
 
 def preview_offer(context: SessionContext, rules: Rules, plan: OfferPlan) -> list[PlannedLaunch]:
@@ -95,13 +214,7 @@ def launches_of(rules: Rules, each: AskedCase, machine: MachineFacts) -> str:
     return plural(count_needed_launches(rules, each.case, machine), "launch", "es")
 
 
-HELP = "Check rules and tell what they cost on a site, or check an offer or acceptance."
-EXAMPLE = "./plumbline offer check rules.toml --site mycluster --partition cpu"
-FAILS = "the rules have a fault, the offer or acceptance a violation, or the machine is not accepted"
-PARSER = {"others": ((3, "a row of the acceptance is undecided"),)}
-
-
-def add_arguments(parser: Parser) -> None:
+def add_check_arguments(parser: Parser) -> None:
     """Add what is checked, and the site."""
     parser.add_argument(
         "path", type=Path, metavar="PATH", help="rules; an offer or an acceptance, as a folder or sealed"
@@ -125,7 +238,7 @@ def add_nics(parser: Parser) -> None:
     )
 
 
-def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+def run_check(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Check rules or an offer. Returns the exit status."""
     path = arguments.path
     if path.is_dir() or path.suffix == ".tar" or is_archive(path):
@@ -146,6 +259,16 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
             for line in describe_cost(context, rules, plan, planned):
                 show_line(line)
     return 0
+
+
+CHECK = Command(
+    "Check rules and tell what they cost on a site, or check an offer or acceptance.",
+    "./plumbline offer check rules.toml --site mycluster --partition cpu",
+    "the rules have a fault, the offer or acceptance a violation, or the machine is not accepted",
+    add_check_arguments,
+    run_check,
+    ((3, "a row of the acceptance is undecided"),),
+)
 
 
 def print_check(

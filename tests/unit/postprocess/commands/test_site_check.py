@@ -11,15 +11,17 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, size
 from postprocess.base.progress import Progress
-from postprocess.commands.site import check
-from postprocess.commands.site.check import (
+from postprocess.commands import site_check
+from postprocess.commands.site_check import (
     LOG,
     DryRun,
+    NightCost,
+    describe_estimate,
     describe_limits,
+    estimate_night_cost,
     find_too_long_launches,
     find_unmeasured_routines,
 )
-from postprocess.commands.site.costs import NightCost, describe_estimate, estimate_night_cost
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.runner.reframe_pass import NoCaseSelected
@@ -158,7 +160,7 @@ def test_what_a_night_leaves_out_is_said():
 def test_every_fault_is_told_with_file_and_line(work, path, progress):
     text = TEXT.replace("max_jobs=", "jobs=").replace("cores_per_node=128", "cores_per_node=0")
     path.write_text(text)
-    assert check.check_site(work, str(path), progress) == 1
+    assert site_check.check_site(work, str(path), progress) == 1
     *faults, last = said(progress)
     numbers = [1 + TEXT[: TEXT.index(word)].count("\n") for word in ("partition(\n", "Topology(\n")]
     assert faults[0].startswith(f"{path}:{numbers[0]}: partition 'standard': jobs: is not known; ")
@@ -168,7 +170,7 @@ def test_every_fault_is_told_with_file_and_line(work, path, progress):
 
 def test_on_another_host_it_is_said_what_is_not_looked_at(work, path, progress):
     reading = read_site(work, path)
-    assert check.find_file_problems(reading, path, progress) == ([], None)
+    assert site_check.find_file_problems(reading, path, progress) == ([], None)
     assert said(progress)[0].startswith("note: this host is none of login\\d+ (hostnames), so modules")
     assert len(said(progress)) == 1
 
@@ -177,7 +179,7 @@ def test_on_its_host_the_machine_is_asked(work, path, progress, monkeypatch):
     here = replace(HERE, scheduler=None)
     monkeypatch.setattr(rules, "inspect_machine", lambda _: here)
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
-    found, scheduler = check.find_file_problems(read_site(work, path), path, progress)
+    found, scheduler = site_check.find_file_problems(read_site(work, path), path, progress)
     assert scheduler is None and said(progress) == []
     assert len(found) == 1 and "no scheduler is on this machine's search path" in found[0]
 
@@ -186,8 +188,8 @@ def test_what_reframe_refuses_is_a_fault(work, path, progress, monkeypatch):
     def refuse(*_):
         raise UsageError("ReFrame refuses: that")
 
-    monkeypatch.setattr(check, "make_plan", refuse)
-    assert check.check_site(work, str(path), progress) == 1
+    monkeypatch.setattr(site_check, "make_plan", refuse)
+    assert site_check.check_site(work, str(path), progress) == 1
     assert said(progress)[-2:] == [f"{path}: ReFrame refuses: that", f"{path}: 1 wrong"]
 
 
@@ -196,9 +198,9 @@ def test_a_launch_that_never_runs_makes_a_site_wrong(work, path, progress, monke
     monkeypatch.setattr(rules, "inspect_machine", lambda _: HERE)
     monkeypatch.setattr(rules, "check_wrapper", lambda *_: ())
     monkeypatch.setattr(rules, "check_prefix", lambda *_: ())
-    monkeypatch.setattr(check, "dry_run_site", lambda *_: DryRun([own], [], []))
+    monkeypatch.setattr(site_check, "dry_run_site", lambda *_: DryRun([own], [], []))
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
-    assert check.check_site(work, str(path), progress) == 1
+    assert site_check.check_site(work, str(path), progress) == 1
     assert "its queue ends jobs after" in said(progress)[-2]
     assert said(progress)[-1] == f"{path}: 1 wrong"
 
@@ -216,7 +218,7 @@ def own(tmp_path: Path) -> Path:
 
 
 def test_a_dry_run_leaves_no_session(work, own, progress):
-    trial = check.dry_run_site(work, own)
+    trial = site_check.dry_run_site(work, own)
     assert trial.night and trial.tables[0]["bcast"]
     assert list(work.sessions.iterdir()) == []
 
@@ -225,7 +227,7 @@ def test_a_dry_run_of_no_case_is_wrong(work, own, progress):
     nightly = [each.name for each in ROUTINES if not each.on_request]
     limits = {"left_out_above": dict.fromkeys([*nightly, *CONTROLS], 1)}
     own.write_text(own.read_text().replace("max_jobs=1,", f"max_jobs=1, defaults={limits},"))
-    assert check.check_site(work, str(own), progress) == 1
+    assert site_check.check_site(work, str(own), progress) == 1
     what = "left_out_above: leaves nothing of luecke"
     assert what in said(progress)[-2] and "with mpich-5_0_2; leave less out" in said(progress)[-2]
     assert list(work.sessions.iterdir()) == []
@@ -237,15 +239,15 @@ def test_a_dry_run_that_matches_no_case_is_one_of_nothing(work, own, monkeypatch
         reframe.report.write_text('{"runs": [{"testcases": []}]}')
         raise NoCaseSelected("the selection matches no case")
 
-    monkeypatch.setattr(check, "make_plan", nothing)
-    monkeypatch.setattr(check, "read_report", lambda _: [])
-    assert check.dry_run_site(work, own) == DryRun([], [], [])
+    monkeypatch.setattr(site_check, "make_plan", nothing)
+    monkeypatch.setattr(site_check, "read_report", lambda _: [])
+    assert site_check.dry_run_site(work, own) == DryRun([], [], [])
 
 
 def test_a_site_that_reframe_refuses_leaves_a_log_and_no_session(work, own, progress):
     refuse = "if 'PLUMBLINE_SESSION' in os.environ: raise ValueError('not tonight')\n"
     own.write_text(f"import os\n{refuse}{own.read_text()}")
-    assert check.check_site(work, str(own), progress) == 1
+    assert site_check.check_site(work, str(own), progress) == 1
     log = work.root / LOG
     assert said(progress)[-2].endswith(f"(all of it: {log})")
     assert "not tonight" in log.read_text()
@@ -254,11 +256,11 @@ def test_a_site_that_reframe_refuses_leaves_a_log_and_no_session(work, own, prog
 
 def test_references_of_what_nothing_measures_are_named(tmp_path: Path):
     path = write_references(tmp_path)
-    assert check.find_unmeasured_references([tmp_path], [planned()]) == []
-    (line,) = check.find_unmeasured_references([tmp_path], [planned(cases=CASES[1:])])
+    assert site_check.find_unmeasured_references([tmp_path], [planned()]) == []
+    (line,) = site_check.find_unmeasured_references([tmp_path], [planned(cases=CASES[1:])])
     assert line.startswith(f"{path}: 1 case in it that no check") and CASES[0].key in line
     other = planned(environment="openmpi-5_0_11", cases=(case(environment="openmpi-5_0_11"),))
-    (line,) = check.find_unmeasured_references([tmp_path], [other])
+    (line,) = site_check.find_unmeasured_references([tmp_path], [other])
     assert line.startswith(f"{path}: mpich-5_0_2 is not on local:cpu any more")
 
 
@@ -275,6 +277,6 @@ def test_references_of_what_nothing_measures_are_named(tmp_path: Path):
 )
 def test_nodes_that_are_away_are_told(usable: UsableNodes | None, told: str):
     scheduler = SimpleNamespace(batch=True, count_usable_nodes=lambda access: usable)
-    said = check.describe_unusable_nodes({"name": "work"}, scheduler)
+    said = site_check.describe_unusable_nodes({"name": "work"}, scheduler)
     assert told in said and bool(said) == bool(told)
-    assert check.describe_unusable_nodes({"name": "work"}, None) == ""
+    assert site_check.describe_unusable_nodes({"name": "work"}, None) == ""

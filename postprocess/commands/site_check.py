@@ -1,4 +1,4 @@
-"""The command ``site check``: what is wrong with a site file, and what a night costs; ``lint`` calls it too."""
+"""Estimate the cost of a night on a site, before anything ran."""
 
 from __future__ import annotations
 
@@ -12,25 +12,117 @@ from typing import Any
 
 from postprocess.base import strict_json
 from postprocess.base.errors import UsageError, propose_or_list
-from postprocess.base.formats import duration, plural, size
+from postprocess.base.formats import align_rows, duration, plural, size
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
-from postprocess.commands.site.costs import show_costs
 from postprocess.model.case import format_case_names
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases, read_plan
 from postprocess.model.session import Selection
 from postprocess.parsers.reframe_report import read_report
 from postprocess.references.catalog import load_catalog
+from postprocess.results import launch_costs
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
 from postprocess.session.nightly.estimate import choose_launch_counts, repeat_launches
+from site_configs.programs.program import PROGRAMS
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.registry import find_scheduler
+from site_configs.topology.layouts import Layout
 from site_configs.topology.machine import describe_own_limits, find_unknown_limits, read_quota_cpus
 from site_configs.validation import rules
 from site_configs.validation.reader import SiteFault, SiteReading
 from site_configs.validation.site_files import locate_site_file, read_site
+
+HEAD = ("partition", "environment", "launches", "cases", "nodes", "time", "node-hours")
+
+
+@dataclass(frozen=True)
+class NightCost:
+    """What launches take. Nodes are exclusive: a launch on a part of a node costs all of it.
+
+    A simulated machine costs the one node on which it is simulated.
+    """
+
+    launches: int
+    cases: int
+    nodes: int  #: of the largest launch; simulated ones where the machine is
+    seconds: float
+    node_seconds: float
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """For the table, as far as its columns are numbers."""
+        hours = f"{self.node_seconds / 3600:.2f}"
+        counts = (str(number) for number in (self.launches, self.cases, self.nodes))
+        return (*counts, duration(self.seconds), hours)
+
+
+def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> NightCost:
+    """Estimate the cost of some launches together."""
+    together = launch_costs.list_jobs(launches)
+    nodes = list(map(count_job_nodes, together))
+    exact = [job.launches[0].exact for job in together]
+    taken = [1 if simulated else count for simulated, count in zip(exact, nodes, strict=True)]
+    seconds = [launch_costs.estimate_job_seconds(each, known) for each in together]
+    return NightCost(
+        launches=sum(len(job.launches) for job in together),
+        cases=len({case for launch in launches for case in launch.cases}),
+        nodes=max(nodes, default=0),
+        seconds=sum(seconds),
+        node_seconds=sum(count * each for count, each in zip(taken, seconds, strict=True)),
+    )
+
+
+def count_job_nodes(job: launch_costs.Job) -> int:
+    """Count the nodes that a job needs."""
+    first = job.launches[0]
+    return len(Layout(first.processes, first.per_node).ranks_per_host)
+
+
+def show_costs(
+    work: WorkDirectory,
+    path: Path,
+    night: Sequence[PlannedLaunch],
+    others: Sequence[PlannedLaunch],
+    progress: Progress,
+) -> None:
+    """Show the table of a night's cost on each partition with each environment, and its sum."""
+    known = launch_costs.read_job_seconds(work)
+    places = dict.fromkeys((launch.partition, launch.environment) for launch in night)
+    rows: list[tuple[str, ...]] = [HEAD]
+    for place in places:
+        own = [launch for launch in night if (launch.partition, launch.environment) == place]
+        rows.append((place[0].partition(":")[2], place[1], *estimate_night_cost(own, known).words))
+    for row in align_rows(rows, texts=2):
+        progress.say(row)
+    total = estimate_night_cost(night, known)
+    sums = f"{plural(total.cases, 'case')} in {plural(total.launches, 'launch', 'es')}"
+    hours = f"{total.node_seconds / 3600:.2f} node-hours"
+    progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
+    for line in (describe_estimate(night, known), *launch_costs.describe_flush(night)):
+        progress.say(line)
+    first = ", ".join(f"{program.name} {program.launches}" for program in PROGRAMS.values())
+    progress.say(f"a night without references calibrates first, in so many launches: {first}")
+    if others:
+        more = estimate_night_cost(others, known)
+        sums = f"{plural(more.cases, 'case')} in {plural(more.launches, 'launch', 'es')}"
+        progress.say(f"checks that are no part of a night: {sums}")
+
+
+def describe_estimate(launches: Sequence[PlannedLaunch], known: dict) -> str:
+    """Describe the source of the estimate: measured in this work directory, or a rule of thumb."""
+    together = launch_costs.list_jobs(launches)
+    measured = sum(job.key in known for job in together)
+    rest = len(together) - measured
+    parts = [f"{plural(measured, 'job')} as long as the last time"] if measured else []
+    thumb = (
+        f"{launch_costs.ROUGH_START:g} s a start, {launch_costs.ROUGH_TRIAL * 1e3:g} ms a trial, "
+        f"{launch_costs.ROUGH_SIZE:g} s a size, {launch_costs.ROUGH_RATE / 1e9:g} GB/s"
+    )
+    parts += [f"{plural(rest, 'job')} roughly, {thumb}"] if rest else []
+    return f"estimated: {'; '.join(parts)}; whole nodes, no waiting in a queue"
+
 
 HELP = "List every error of a site file, and the cost of a nightly run."
 EXAMPLE = "./plumbline site check mycluster"
