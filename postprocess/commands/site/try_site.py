@@ -22,6 +22,7 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Selection
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.lifecycle.context import open_session_context
+from postprocess.session.lifecycle.interrupted import LOOKED_AT
 from site_configs.generate.entries import format_registered
 from site_configs.mpi.discover import find_companion_launcher
 from site_configs.mpi.family import Mpi
@@ -94,6 +95,7 @@ def launch_all(
     _, reframe = context.open_session("try")
     with remove_on_failure(reframe):
         planned = make_plan(reframe, selection)
+    (reframe.session / LOOKED_AT).touch()
     return reframe.session, run_plan(reframe, selection, planned, progress).finished
 
 
