@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from postprocess.base.formats import DASH, factor, first_of, format_percent, format_signed, plural, quantity
-from postprocess.base.sanitize import sanitize_line
+from postprocess.base.sanitize import quote_words, sanitize_line
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import ReferenceEffects
@@ -154,8 +155,11 @@ def format_controls(controls: int, moved: int) -> str:
     return f"controls without MPI: {controls - moved} of {controls} unmoved"
 
 
-def format_effects(effects: ReferenceEffects | None) -> list[str]:
-    """Format what becomes of references with the new side, in a few lines; none if that was not looked up."""
+def format_effects(effects: ReferenceEffects | None, directory: Path | None = None) -> list[str]:
+    """Format what becomes of references with the new side, in a few lines; none if that was not looked up.
+
+    :param directory: of the comparison; None in its pages, which say the same wherever they lie
+    """
     if effects is None:
         return []
     gone, all_ = len(effects.outdated), len(effects.outdated) + effects.holding
@@ -171,7 +175,8 @@ def format_effects(effects: ReferenceEffects | None) -> list[str]:
         ]
     if effects.without:
         cases = f"{plural(effects.without, 'case')} of the new side without a comparable reference"
-        lines.append(f"{cases}: ./plumbline references propose --compare DIR")
+        words = ["./plumbline", "references", "propose", "--compare", directory or "DIR"]
+        lines.append(f"{cases}: {quote_words(words)}")
     return lines
 
 
@@ -269,10 +274,13 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
     return TextTable(title, ("case", "where", "verdict"), columns, tuple(rows))
 
 
-def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] = ()) -> str:
+def format_comparison_text(
+    judged: JudgedComparison, maps: Sequence[TextTable] = (), directory: Path | None = None
+) -> str:
     """Format a comparison for a terminal.
 
     :param maps: ratios of each place, routine by size; many are left to the pages
+    :param directory: in which it lies, as commands have to name it
     """
     lines = ["", format_decision(judged), *(f"  {each}" for each in format_comparison_facts(judged)), ""]
     lines += [f"{group.verdict}: {group.words}" for group in group_cases(judged.cases)]
@@ -283,7 +291,8 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[TextTable] =
         text += "\n" + render_text(tabulate_cases("worst cases", worst))
     if len(maps) <= FEW_MAPS:
         text += "".join(f"\n{render_text(table)}" for table in maps)
-    text += join_lines(format_reasons(judged) + format_next_steps(judged) + format_effects(judged.effects))
+    effects = format_effects(judged.effects, directory)
+    text += join_lines(format_reasons(judged) + format_next_steps(judged) + effects)
     return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))
 
 
