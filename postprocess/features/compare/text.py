@@ -302,12 +302,16 @@ def join_lines(lines: Iterable[str]) -> str:
 
 
 def format_reasons(judged: JudgedComparison) -> list[str]:
-    """Format why the worst cases are what they are, each with what measures it again."""
+    """Format why the worst cases are what they are, each with what measures it again.
+
+    What is undecided is decided by further pairs: :func:`format_next_steps` has their command.
+    """
     reasons = {case.reason: case for case in reversed(select_worst(judged)) if case.reason}
     lines = []
     for reason, each in reversed(reasons.items()):
         lines.append(f"{each.case.words}: {reason}")
-        lines += [f"  again: {command}" for command in dict.fromkeys(each.rerun.values())]
+        if each.verdict != ComparisonVerdict.UNDECIDED:
+            lines += [f"  again: {command}" for command in dict.fromkeys(each.rerun.values())]
     return lines
 
 
