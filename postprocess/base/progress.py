@@ -40,6 +40,7 @@ def read_setup_seconds() -> dict[str, float]:
 
 PIPE_SECONDS = 30.0  #: between two lines on what goes on, in a pipe
 BAR_WIDTH = 12  #: columns
+OVERDUE = 3.0  #: times that a step may take what those before took, for these to tell what is left
 MOST_TOLD = 50  #: notes that are remembered
 
 
@@ -56,20 +57,34 @@ class CurrentStep:
     since: float = 0.0  #: when that began
     waiting: float = 0.0  #: seconds that it has waited so far, where it does not run yet
     waited: float = 0.0  #: seconds that others waited before
+    spent: float = 0.0  #: seconds until the last step was done
 
     def estimate_left(self) -> float | None:
         """Estimate the seconds that are left: by the steps that are done, else as expected.
 
-        None if nothing is known, while a job waits, or if more time has passed than was expected. How long jobs
-        waited tells nothing of those to come.
+        None if nothing is known, while a job waits, if more time has passed than was expected, or where a step
+        takes several times as long as those before. How long jobs waited tells nothing of those to come.
         """
         if self.waiting:
             return None
-        spent = time.monotonic() - self.begun - self.waited
+        spent = self.measure_spent()
         if self.done and self.total:
-            return spent / self.done * (self.total - self.done)
+            longest = OVERDUE * self.spent / self.done
+            overdue = longest and spent - self.spent > longest
+            return None if overdue else spent / self.done * (self.total - self.done)
         left = (self.expected or 0.0) - spent
         return left if left > 0 else None
+
+    def measure_spent(self) -> float:
+        """Measure the seconds that it has run, without those that jobs waited."""
+        return time.monotonic() - self.begun - self.waited
+
+    def count(self, done: int, total: int) -> None:
+        """Keep how many steps are done."""
+        self.end_wait()
+        if done != self.done:
+            self.spent = self.measure_spent()
+        self.done, self.total = done, total
 
     def begin(self, doing: str) -> None:
         """Begin what goes on now."""
@@ -197,8 +212,7 @@ class Progress:
     def count(self, done: int, total: int) -> None:
         """Show how many steps of the phase are done."""
         if self.step:
-            self.step.end_wait()
-            self.step.done, self.step.total = done, total
+            self.step.count(done, total)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -22,7 +22,7 @@ from postprocess.model import options
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Selection
 from postprocess.runner.reframe_pass import make_plan, run_plan
-from postprocess.session.lifecycle.context import open_session_context
+from postprocess.session.lifecycle.context import LOOKED_AT, open_session_context
 from site_configs.generate import write
 from site_configs.generate.survey import NONE
 from site_configs.generate.write import format_registered
@@ -148,6 +148,7 @@ def launch_all(
     _, reframe = context.open_session("try")
     with remove_on_failure(reframe):
         planned = make_plan(reframe, selection)
+    (reframe.session / LOOKED_AT).touch()
     return reframe.session, run_plan(reframe, selection, planned, progress).finished
 
 

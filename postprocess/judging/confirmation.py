@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import format_comparison, plural, quantity
+from postprocess.base.formats import first_of, format_comparison, plural, quantity, size
 from postprocess.base.progress import Progress
 from postprocess.judging.common_cause import CommonCause, find_common_causes
 from postprocess.judging.evaluate import evaluate_case
@@ -25,7 +25,7 @@ from postprocess.judging.retest import (
     select_launches_of_value,
 )
 from postprocess.judging.suspicion import NO_HISTORY, SessionHistory, call_slow_sums, decide_suspicion
-from postprocess.model.case import Case, LaunchPlace, format_case_names
+from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch, select_launch_counts
 from postprocess.model.options import AGAIN
 from postprocess.model.session import Selection
@@ -37,6 +37,7 @@ NOT_RUN = "no value (it did not run)"
 NOT_CONFIRMED = "confirmation ended before fresh launches decided on it"
 #: cases that are slow on the same hosts and fine on others, for the hosts to be named
 LEAST_CASES_OF_SLOW_NODE = 3
+COLUMNS = 80  #: of a line that says what is slow
 
 Measure = Callable[[Selection], Sequence[FinishedLaunch]]
 Since = Callable[[CommonCause], str]
@@ -291,13 +292,20 @@ class ConfirmationRun:
         Returns None if nothing was launched.
         """
         places = {case: self.hosts.get(case, ()) for case in sorted(cases)}
-        what = plural(len(places), "case")
-        self.progress.say(f"slow: {format_case_names(list(places))}; measuring {what} again")
+        self.progress.say(format_slow(list(places)))
         try:
             return self.measure(select_retest(self.selection, places, values, self.counts))
         except UsageError as error:
             self.progress.note(f"could not be measured again: {error}")
             return None
+
+
+def format_slow(cases: Sequence[Case]) -> str:
+    """Format which cases are measured again, as many as a line holds: the verdicts will have all keys."""
+    names = [f"{case.label} {size(case.bytes)}" if case.bytes else case.label for case in cases]
+    begin = f"slow: measuring {plural(len(cases), 'case')} again"
+    lines = (f"{begin}: {first_of(names, most)}" for most in range(len(names), 0, -1))
+    return next((line for line in lines if len(line) <= COLUMNS), begin)
 
 
 def count_launches(results: Iterable[CaseResult]) -> dict[LaunchPlace, int]:

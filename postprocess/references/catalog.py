@@ -35,8 +35,12 @@ class ShellDifference(comparability.Difference):
 
     def __str__(self) -> str:
         ours, theirs = ("unset" if each is None else repr(each) for each in (self.ours, self.theirs))
-        does = EFFECTS.get(self.name.split()[-1]) if str(self.ours).lower() not in OFF else None
-        return f"{self.name} is {ours}{f' ({does})' if does else ''}, and {theirs}"
+        return f"{self.name} is {ours}{f' ({self.effect})' if self.effect else ''}, and {theirs}"
+
+    @property
+    def effect(self) -> str:
+        """What it does to an MPI, of those that change one most; empty of any other, and where it is off."""
+        return EFFECTS.get(self.name.split()[-1], "") if str(self.ours).lower() not in OFF else ""
 
     @property
     def fix(self) -> str:
@@ -120,7 +124,7 @@ class ReferenceSet:
         found += self._options(case, by_hand)
         refused = [each for each in found if each.name not in accepts]
         # A calibration would be of what was forgotten in a shell: it is to be looked at first.
-        refused.sort(key=lambda each: not isinstance(each, ShellDifference))
+        refused.sort(key=lambda each: (not isinstance(each, ShellDifference), not getattr(each, "effect", "")))
         if not refused:
             return None
         told = [each for each in refused if not isinstance(each, comparability.UnidentifiedProcessor)]
@@ -128,8 +132,9 @@ class ReferenceSet:
         if all(each.name in DIFFERENCES for each in refused):
             fixes.append("accept it in the site file")
         fix = " or ".join(fixes)
-        more = ", ".join(each.name for each in refused[1:])
-        reason = f"{refused[0]} in {self.path.name}{f'; so does {more}' if more else ''}; {fix}"
+        others = [each.name for each in refused[1:]]
+        more = f"; {', '.join(others)} {'differs' if len(others) == 1 else 'differ'} too" if others else ""
+        reason = f"{refused[0]} in {self.path.name}{more}; {fix}"
         names = ", ".join(comparability.name_fact(each.name) for each in refused)
         lasting = all(each.lasting for each in refused)
         return comparability.Incomparability(reason, f"is of another {names}" if lasting else "")

@@ -195,7 +195,7 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
             why, verb = f"{why}; or measure again {APART_MINUTES} minutes after this one", "confirm"
         yield Proposal(why, format_command(verb, summary), estimate_cost(summary, suspects))
     if gain := describe_gain(summary.results):
-        yield Proposal(gain, "./plumbline nightly", f"{_measure_duration(summary)} a night")
+        yield Proposal(gain, format_command("nightly", summary), f"{_measure_duration(summary)} a night")
 
 
 def describe_uncalibrated(results: Iterable[CaseResult]) -> str:

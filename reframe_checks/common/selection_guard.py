@@ -1,7 +1,7 @@
-"""A selection that matches nothing fails, where ReFrame passes a run of no case with exit code 0.
+"""A selection that matches nothing fails, where ReFrame passes a run or a list of no case with exit code 0.
 
-ReFrame has no hook between its selection and its run, so that its runner is wrapped. A ReFrame whose runner is
-another one passes first; then this looks when Python ends, and ends it otherwise.
+ReFrame has no hook between its selection and what it does with it: its runner and its lists are wrapped.
+A ReFrame whose runner is another one passes first; then this looks when Python ends, and ends it otherwise.
 
 Nor has ReFrame a hook behind the loading of all checks. One check may have a routine that another has not, so
 that a word which no check has is refused when the first build is set up. Without that no case runs.
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,13 @@ from site_configs.programs.program import PROGRAMS
 
 CHECKS = Path(__file__).resolve().parents[1]
 RUNS = ("-r", "--run", "--dry-run")  #: of ReFrame's options: those that run cases
+LISTS = ("list_checks", "list_tags", "describe_checks")  #: of ReFrame's functions: those that show tests
 PATHS = ("-c", "--checkpath")  #: and those that name checks
 #: Those that choose tests among the ones that were loaded.
 CHOOSING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr", "--describe", "--restore-session")
 NAMING = (("-n", "--name"), ("-t", "--tag"))  #: those of them with the name of a routine
-KNOWN_NAMES = ("luecke", *PROGRAMS, *(routine.name for routine in ROUTINES))
+TAGS = ("nightly", "links", "agree", "guidelines")
+KNOWN_NAMES = ("luecke", *TAGS, *PROGRAMS, *(routine.name for routine in ROUTINES))
 SEARCHED = "RFM_CHECK_SEARCH_PATH"  #: names checks too
 EMPTY = 1  #: exit code of a run of nothing
 
@@ -87,11 +90,15 @@ def note_case(name: str) -> None:
 
 
 def guard_selection() -> None:
-    """End Python with an error if it was to run checks of ours alone, and none was begun with."""
-    if any(word in RUNS for word in sys.argv[1:]) and are_all_ours(list_check_paths(sys.argv[1:])):
+    """End Python with an error if it was to run or list checks of ours alone, and there is none."""
+    if not are_all_ours(list_check_paths(sys.argv[1:])):
+        return
+    if any(word in RUNS for word in sys.argv[1:]):
         atexit.register(fail_if_empty)
         with contextlib.suppress(ImportError, AttributeError):  # of a ReFrame to come
             refuse_empty_runs()
+    with contextlib.suppress(ImportError, AttributeError):
+        refuse_empty_lists()
 
 
 def refuse_empty_runs() -> None:
@@ -107,6 +114,24 @@ def refuse_empty_runs() -> None:
         return run_cases(runner, testcases, *more, **named)
 
     Runner.runall = run_some_cases
+
+
+def refuse_empty_lists() -> None:
+    """Let ReFrame end with our error where it has shown tests, and there were none."""
+    from reframe.frontend import cli
+
+    def refuse_empty(show: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(show)
+        def show_some(testcases: Sequence[Any], *more: Any, **named: Any) -> Any:
+            shown = show(testcases, *more, **named)
+            if not testcases:
+                sys.exit(f"plumbline: {explain_nothing('is listed')}")
+            return shown
+
+        return show_some
+
+    for name in LISTS:
+        setattr(cli, name, refuse_empty(getattr(cli, name)))
 
 
 def list_check_paths(words: Sequence[str]) -> list[str]:
@@ -152,9 +177,14 @@ def fail_if_empty() -> None:
 
 
 def explain_empty_run() -> str:
-    """Explain that no case was run, with the word that may be misspelled."""
+    """Explain that no case was run."""
+    return explain_nothing("was run")
+
+
+def explain_nothing(what: str) -> str:
+    """Explain that nothing was done with any case, with the word that may be misspelled."""
     named = [word for option in NAMING for word in find_options(sys.argv[1:], option)]
     near = (propose_word(word, KNOWN_NAMES) for word in named if word not in KNOWN_NAMES)
     usual = "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled"
     fix = next(filter(None, near), usual)
-    return f"no case was run: {find_unmatched_choice() or f'the selection matches none; {fix}'}"
+    return f"no case {what}: {find_unmatched_choice() or f'the selection matches none; {fix}'}"

@@ -29,6 +29,7 @@ from reframe.core import backends
 from postprocess.base import files
 from postprocess.base.errors import propose_or_list
 from postprocess.base.records import parse_record
+from postprocess.base.sanitize import quote_word
 from postprocess.base.strict_json import parse_json
 from site_configs import common, ladder
 
@@ -167,10 +168,16 @@ class Call:
         return named
 
 
-PLAIN = (
-    "site_configuration: is a configuration of ReFrame's own, and no site file: site check cannot check it; "
-    "try it with reframe -C FILE -c reframe_checks --dry-run (docs/reframe.md), or make it of site(...)"
-)
+CHECKS = Path(__file__).resolve().parents[2] / "reframe_checks"
+
+
+def describe_plain(path: Path) -> str:
+    """Describe a configuration that ReFrame takes and that is no site file, with the command that tries it."""
+    command = f"reframe -C {quote_word(str(path))} -c {quote_word(str(CHECKS))} --dry-run"
+    return (
+        "site_configuration: is a configuration of ReFrame's own, and no site file: site check cannot check "
+        f"it; try it with {command} (docs/reframe.md), or make it of site(...)"
+    )
 
 
 class Reader:
@@ -194,9 +201,8 @@ class Reader:
                 stack.callback(setattr, module, name, piece)
             self.run()
         if self.reading.configuration is None and not self.reading.faults:
-            self.fault(
-                0, PLAIN if self.plain else "site_configuration: is missing; set it to what site(...) returns"
-            )
+            missing = "site_configuration: is missing; set it to what site(...) returns"
+            self.fault(0, describe_plain(self.path) if self.plain else missing)
         self.look_at_backends()
         self.reading.faults.sort()
         return self.reading

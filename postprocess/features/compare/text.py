@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from postprocess.base import formats
-from postprocess.base.sanitize import sanitize_line
+from postprocess.base.sanitize import quote_words, sanitize_line
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import ReferenceEffects
 from postprocess.features.compare.facts import (
@@ -159,8 +160,11 @@ def format_controls(controls: int, moved: int) -> str:
     return f"controls without MPI: {controls - moved} of {controls} unmoved"
 
 
-def format_effects(effects: ReferenceEffects | None) -> list[str]:
-    """Format what becomes of references with the new side, in a few lines; none if that was not looked up."""
+def format_effects(effects: ReferenceEffects | None, directory: Path | None = None) -> list[str]:
+    """Format what becomes of references with the new side, in a few lines; none if that was not looked up.
+
+    :param directory: of the comparison; None in its pages, which say the same wherever they lie
+    """
     if effects is None:
         return []
     gone, all_ = len(effects.outdated), len(effects.outdated) + effects.holding
@@ -176,7 +180,8 @@ def format_effects(effects: ReferenceEffects | None) -> list[str]:
         ]
     if effects.without:
         cases = f"{formats.plural(effects.without, 'case')} of the new side without a comparable reference"
-        lines.append(f"{cases}: ./plumbline references propose --compare DIR")
+        words = ["./plumbline", "references", "propose", "--compare", directory or "DIR"]
+        lines.append(f"{cases}: {quote_words(words)}")
     return lines
 
 
@@ -276,10 +281,13 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> formats.TextTab
     return formats.TextTable(title, ("case", "where", "verdict"), columns, tuple(rows))
 
 
-def format_comparison_text(judged: JudgedComparison, maps: Sequence[formats.TextTable] = ()) -> str:
+def format_comparison_text(
+    judged: JudgedComparison, maps: Sequence[formats.TextTable] = (), directory: Path | None = None
+) -> str:
     """Format a comparison for a terminal.
 
     :param maps: ratios of each place, routine by size; many are left to the pages
+    :param directory: in which it lies, as commands have to name it
     """
     lines = ["", format_decision(judged), *(f"  {each}" for each in format_comparison_facts(judged)), ""]
     lines += [f"{group.verdict}: {group.words}" for group in group_cases(judged.cases)]
@@ -290,7 +298,8 @@ def format_comparison_text(judged: JudgedComparison, maps: Sequence[formats.Text
         text += "\n" + formats.render_text(tabulate_cases("worst cases", worst))
     if len(maps) <= FEW_MAPS:
         text += "".join(f"\n{formats.render_text(table)}" for table in maps)
-    text += join_lines(format_reasons(judged) + format_next_steps(judged) + format_effects(judged.effects))
+    effects = format_effects(judged.effects, directory)
+    text += join_lines(format_reasons(judged) + format_next_steps(judged) + effects)
     return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))
 
 
@@ -300,12 +309,16 @@ def join_lines(lines: Iterable[str]) -> str:
 
 
 def format_reasons(judged: JudgedComparison) -> list[str]:
-    """Format why the worst cases are what they are, each with what measures it again."""
+    """Format why the worst cases are what they are, each with what measures it again.
+
+    What is undecided is decided by further pairs: :func:`format_next_steps` has their command.
+    """
     reasons = {case.reason: case for case in reversed(select_worst(judged)) if case.reason}
     lines = []
     for reason, each in reversed(reasons.items()):
         lines.append(f"{each.case.words}: {reason}")
-        lines += [f"  again: {command}" for command in dict.fromkeys(each.rerun.values())]
+        if each.verdict != ComparisonVerdict.UNDECIDED:
+            lines += [f"  again: {command}" for command in dict.fromkeys(each.rerun.values())]
     return lines
 
 

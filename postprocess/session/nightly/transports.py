@@ -236,6 +236,9 @@ def listen(context: SessionContext, selection: Selection, cases: Mapping[Place, 
     verbose = replace(selection, choice=choice, verbose=VERBOSE, launches=1)
     progress = context.progress if shown else context.quiet.progress
     with context.progress.phase(MODE):
+        context.progress.now(
+            f"one start of {', '.join(sorted({place[1] for place in cases}))}, once it is built"
+        )
         _, done = run_again(reframe, verbose, progress)
     context.progress.move(MODE, "build", done.build_seconds)
     hear(context, done.finished, session.directory, cases)

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from .availability import Unavailable
 from .cluster import Cluster
 
@@ -23,6 +21,8 @@ def cluster_or_skip(directory: Path, **how: Any) -> Iterator[Cluster]:
         cluster = Cluster(directory, **how)
         cluster.bring_up()
     except Unavailable as reason:
+        import pytest  # which a person who starts a cluster by hand may not have
+
         pytest.skip(str(reason))
     try:
         yield cluster

@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from reframe.frontend import cli
 from reframe.frontend.executors import Runner
 
 from reframe_checks.common import selection_guard
 from reframe_checks.common.selection_guard import (
+    LISTS,
     are_all_ours,
     chooses_tests,
+    guard_selection,
     list_check_paths,
     note_choice,
     refuse_empty_runs,
@@ -69,6 +72,22 @@ def test_a_run_of_nothing_ends_before_reframe_passes_it(monkeypatch, line: str, 
     assert str(ended.value.code).startswith(f"plumbline: no case was run: {told}")
     Runner.runall(None, ["a case"], [])
     assert ran == [["a case"]]
+
+
+@pytest.mark.parametrize("show", LISTS)
+def test_a_list_of_nothing_fails(monkeypatch, show: str):
+    """``Found 0 check(s)`` with exit code 0 reads as if there were nothing to run."""
+    shown: list[list[str]] = []
+    for each in LISTS:
+        monkeypatch.setattr(cli, each, lambda cases, *_, **__: shown.append(cases))
+    monkeypatch.setattr(selection_guard, "choices", {})
+    monkeypatch.setattr(sys, "argv", ["reframe", "-c", CHECKS, "-t", "nigthly", "-l"])
+    guard_selection()
+    getattr(cli, show)(["a case"], None)
+    with pytest.raises(SystemExit) as ended:
+        getattr(cli, show)([], None)
+    told = "plumbline: no case is listed: the selection matches none; did you mean nightly?"
+    assert (ended.value.code, shown) == (told, [["a case"], []])
 
 
 @plants("use", "a misspelled routine or a size that no routine has, among right ones", "a plain ReFrame", "", 1,

@@ -209,7 +209,7 @@ class OfferBench:
             with progress.phase("set-up"):
                 planned = make_plan(reframe, selection)
             report_plan(planned, progress)
-            for line in find_unplanned(self.plan, planned):
+            for line in find_unplanned(self.plan, planned, names):
                 progress.say(f"  {line}")
         _, record = measure_in_session(context, reframe, "running", selection, planned)
         verified = self.verify(selection, record) if first and self.demand.verifies else []
@@ -363,12 +363,17 @@ def select_offer(
     return replace(context.request.selection, choice=choice, launches=1, tag="nightly")
 
 
-def find_unplanned(plan: layouts.OfferPlan, planned: Sequence[PlannedLaunch]) -> Iterator[str]:
-    """Find what the machine could measure by its size, and no launch does, with the reason."""
+def find_unplanned(
+    plan: layouts.OfferPlan, planned: Sequence[PlannedLaunch], names: Sequence[str] | None = None
+) -> Iterator[str]:
+    """Find what the machine could measure by its size, and no launch does, with the reason.
+
+    :param names: of the cases that were asked for; None for all
+    """
     cases = [case for launch in planned for case in launch.cases]
     skips = [skip for launch in planned for skip in launch.skips]
     for each in plan.possible:
-        for count in each.case.bytes:
+        for count in each.case.bytes if names is None or each.case.name in names else ():
             if any(each.matches(case, count) for case in cases):
                 continue
             reason = next((s.reason for s in skips if each.matches(s.case, count)), "")

@@ -333,7 +333,8 @@ def conclude(directory: Path, progress: Progress, json_file: Path | None = None)
     """
     judged = judge_comparison(data.read_comparison(directory / data.FILE))
     written = page.write_comparison_page(directory, judged)
-    print(format_comparison_text(judged, page.tabulate_heat_maps(judged)), end="", flush=True)
+    told = format_comparison_text(judged, page.tabulate_heat_maps(judged), directory)
+    print(told, end="", flush=True)
     if json_file:
         write_summary(json_file, page.build_judged_json(judged))
     progress.say(f"{written}; every value: {directory / data.FILE}")

@@ -89,6 +89,18 @@ def test_what_jobs_waited_does_not_count_for_what_is_left(progress, clock):
     assert progress.console.file.getvalue().startswith("  job 7 has waited 100 s: Resources\n")
 
 
+def test_a_step_that_takes_far_longer_than_the_others_leaves_nothing_to_estimate(progress, clock):
+    """What is left would seem to grow from line to line."""
+    with progress.phase("running"):
+        for number in (1, 2):
+            clock[0] = 10.0 * number
+            progress.count(number, 3)
+        clock[0] = 45.0
+        assert progress.step.amount == "2/3, about 22 s left"
+        clock[0] = 55.0
+        assert progress.step.amount == "2/3"
+
+
 def test_a_pipe_is_told_from_time_to_time_while_nothing_comes(progress, monkeypatch):
     monkeypatch.setattr(module, "PIPE_SECONDS", 0.02)
     with progress.phase("waiting"):

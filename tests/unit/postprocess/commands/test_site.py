@@ -16,14 +16,18 @@ from postprocess.commands import site
 from postprocess.commands.site import TrialRow, build_trial_row, find_untried, select_smallest, suggest_launcher
 from postprocess.commands.site_check import LOG
 from postprocess.model.launch import fail_launch
+from postprocess.model.session import Selection
 from postprocess.model.verdict import Verdict
+from postprocess.results import store
 from postprocess.runner.reframe import ReframeDriver, RefusedError
+from postprocess.session.lifecycle.context import store_interrupted
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers.slurm import SLURM
 from site_configs.validation.reader import Reader, SiteReading
-from tests.support.factories.launch import CASES, finished, finished_with_wrong_data, headline
+from tests.support.factories import record
+from tests.support.factories.launch import CASES, finished, finished_with_wrong_data, headline, leave, planned
 from tests.support.factories.scheduler import CRAY, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
 from tests.support.faults import Declared, plants
@@ -72,6 +76,22 @@ def test_what_works_has_its_time_and_what_does_not_its_reason(tmp_path: Path):
     wrong = build_trial_row(finished_with_wrong_data(tmp_path / "wrong"))
     assert not wrong.works
     assert wrong.cells[3].startswith("incorrect: wrong data: bcast with 8 bytes: rank 1")
+
+
+def test_nothing_of_a_trial_is_stored_as_a_measurement(tmp_path: Path, monkeypatch):
+    """Its few trials would be taken for what an interrupted session has left."""
+    work = WorkDirectory(tmp_path, tmp_path / "home")
+    tried, killed = (work.sessions / f"20261124T09000{number}Z-1" for number in range(2))
+    for session in (tried, killed):
+        leave(session, planned(), record.launch())
+    opened = None, SimpleNamespace(session=tried)
+    monkeypatch.setattr(site, "open_session_context", lambda *_: SimpleNamespace(open_session=lambda _: opened))
+    monkeypatch.setattr(site, "make_plan", lambda *_: [])
+    monkeypatch.setattr(site, "run_plan", lambda *_: SimpleNamespace(finished=[]))
+    site.launch_all(work, "mine", Selection(tmp_path), Progress())
+    (said,) = store_interrupted(work)
+    assert killed.name in said
+    assert [path.stem for path in store.list_sessions(work.store)] == [killed.name]
 
 
 def test_what_was_not_launched_does_not_look_as_if_it_worked(read, tmp_path: Path):

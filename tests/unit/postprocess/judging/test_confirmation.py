@@ -15,7 +15,13 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import MEGABYTES
 from postprocess.base.progress import Progress
 from postprocess.judging import confirmation
-from postprocess.judging.confirmation import LEAST_CASES_OF_SLOW_NODE, RetestCandidate, confirm_slow_cases
+from postprocess.judging.confirmation import (
+    COLUMNS,
+    LEAST_CASES_OF_SLOW_NODE,
+    RetestCandidate,
+    confirm_slow_cases,
+    format_slow,
+)
 from postprocess.judging.evaluate import evaluate_launches, judge_case
 from postprocess.judging.retest import RetestTarget
 from postprocess.model.case import Case, LaunchPlace
@@ -385,3 +391,14 @@ def test_a_night_names_the_host_where_its_cases_were_slow_alone(tmp_path: Path, 
     assert {each.verdict for each in results} == {Verdict.CLEARED}
     (note,) = progress.notes
     assert note.startswith("n1: 4 cases were slow there, and not on other nodes")
+
+
+def test_what_is_slow_is_told_in_one_line_however_many_cases_it_is():
+    key = "a-system-of-a-long-name:cpu:mpich:mpicost:pingpong@{}:evict-barrier:8x2:10000"
+    cases = [Case.from_key(key.format(peer)) for peer in range(1, 8)]
+    assert format_slow(cases[:2]) == "slow: measuring 2 cases again: pingpong@1 10 kB, pingpong@2 10 kB"
+    many = format_slow(cases)
+    assert many == "slow: measuring 7 cases again: pingpong@1 10 kB, pingpong@2 10 kB and 5 more"
+    assert len(many) <= COLUMNS
+    barrier = Case.from_key("laptop:cpu:mpich:mpicost:barrier:evict-barrier:8x2:0")
+    assert format_slow([barrier]) == "slow: measuring 1 case again: barrier"

@@ -202,7 +202,7 @@ def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
     assert differing(known, RUN, by_hand=tcp) == ""
     assert differing(known, RUN, by_hand=tcp | {"set_env": {"A": "1"}}) == ""
     assert differing(plain, RUN, by_hand=tcp) == (
-        "shell variable FI_PROVIDER is 'cxi', and unset in mpich.tsv; so does shell variable UCX_TLS; "
+        "shell variable FI_PROVIDER is 'cxi', and unset in mpich.tsv; shell variable UCX_TLS differs too; "
         "unset it, or calibrate --output DIR with it"
     )
     rc = {"shell": {"UCX_TLS": "rc", "FI_PROVIDER": "cxi"}}
@@ -222,8 +222,10 @@ def test_what_was_forgotten_in_a_shell_is_told_first_and_with_what_it_does():
     alone = {"shell": {"MPIR_CVAR_NOLOCAL": "1"}}
     assert differing(reference_set(), {**RUN, "trials": RUN["trials"] + 1}, by_hand=alone) == (
         "shell variable MPIR_CVAR_NOLOCAL is '1' (ranks of a node do not use its shared memory), and unset in "
-        "mpich.tsv; so does trials; unset it, or calibrate --output DIR with it"
+        "mpich.tsv; trials differs too; unset it, or calibrate --output DIR with it"
     )
+    both = {"shell": {"FI_PROVIDER": "cxi", **alone["shell"]}}
+    assert differing(reference_set(), RUN, by_hand=both).startswith("shell variable MPIR_CVAR_NOLOCAL is '1' (")
     assert "(" not in differing(reference_set(options=alone), RUN)
     assert "(" not in differing(reference_set(), RUN, by_hand={"shell": {"MPIR_CVAR_NOLOCAL": "0"}})
 
@@ -359,12 +361,12 @@ def test_what_nothing_names_and_something_else_that_differs_are_both_told():
     known = reference_set(method=method_of(run, exact=False), circumstances=circumstances_of(run))
     found = differing(known, run | {"compiler": "gcc 13"})
     assert found == (
-        "compiler is 'gcc 13', and 'gcc 12.2.0' in mpich.tsv; so does cpu_model; "
+        "compiler is 'gcc 13', and 'gcc 12.2.0' in mpich.tsv; cpu_model differs too; "
         "calibrate again or accept it in the site file"
     )
     other = differing(known, run | {"cpu_model": "unknown ppc64le"})
     assert other.startswith("cpu_model is 'unknown ppc64le', and 'unknown aarch64' in mpich.tsv;")
-    assert "so does" not in other
+    assert "too" not in other
 
 
 @pytest.mark.parametrize("facts", NAMELESS, ids=str)

@@ -76,6 +76,13 @@ def test_a_night_that_all_references_judge_well_needs_nothing():
     assert only.why == view.BLIND_MACHINE
 
 
+def test_nights_are_proposed_on_the_site_that_was_measured():
+    quiet = parse_summary(samples.healthy_night(samples.few_cases()[:5]).document())
+    blind = [replace(r, detectable=None, detectable_learned=None) for r in quiet.results]
+    (only,) = view.propose_next(replace(quiet, results=tuple(blind), site="mycluster"))
+    assert only.command == "./plumbline nightly --site mycluster"
+
+
 def cells(found):
     return {
         (row.routine, column.place, column.label): cell

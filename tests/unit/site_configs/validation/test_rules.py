@@ -12,6 +12,7 @@ from site_configs.validation.reader import Reader, SiteReading
 from site_configs.validation.rules import find_site_faults, is_whole_version
 from tests.support.factories.scheduler import CRAY, GROWN
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
+from tests.support.paths import ROOT
 
 SITE = text_of(slurm(CRAY, OPENMPI, MPICH))
 HEAD = """\
@@ -182,6 +183,13 @@ def test_whole_versions(library: str, whole: bool):
 )  # fmt: skip
 def test_a_file_that_is_no_site_is_a_fault(told, text: str, said: str):
     assert any(line.startswith(said) or said in line for line in told(text)), told(text)
+
+
+def test_a_plain_configuration_has_the_command_that_tries_it(tmp_path: Path):
+    path = tmp_path / "my site.py"
+    path.write_text('site_configuration = {"systems": []}')
+    (fault,) = Reader(path).read().faults
+    assert f"reframe -C '{path}' -c {ROOT}/reframe_checks --dry-run" in fault.text
 
 
 CHANGED = "was changed after it was made; write it as an argument"

@@ -18,12 +18,14 @@ from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.transports import TransportPath
 from postprocess.session.lifecycle.context import SessionContext
+from postprocess.session.nightly import transports
 from postprocess.session.nightly.transports import (
     KnownTransports,
     ReferenceOrigin,
     TransportProof,
     find_origins,
     hear,
+    listen,
     prove_measured,
 )
 from site_configs.schedulers.base import Ending
@@ -275,3 +277,22 @@ def test_what_a_command_has_heard_it_does_not_ask_again(tmp_path: Path) -> None:
     context = Silent(tmp_path)
     context.hear(path_of("sm"), launch=well.launch)
     assert prove(context, well).paths == {place: (path_of("sm"),)}
+
+
+def test_what_takes_long_says_which_mpis_are_started(tmp_path: Path, monkeypatch, progress) -> None:
+    """The builds of a first night are in it, in which a pipe saw the name of the phase alone."""
+    (tmp_path / "session").mkdir()
+    opened = SimpleNamespace(directory=tmp_path / "session"), None
+    context = SimpleNamespace(
+        progress=progress, quiet=SimpleNamespace(progress=None), open_session=lambda _: opened
+    )
+    shown: list[str] = []
+
+    def run(*_: Any) -> tuple[None, SimpleNamespace]:
+        shown.append(progress.step.line)
+        return None, SimpleNamespace(build_seconds=0.0, finished=[])
+
+    monkeypatch.setattr(transports, "run_again", run)
+    monkeypatch.setattr(transports, "hear", lambda *_: None)
+    listen(cast("SessionContext", context), Selection(tmp_path), {NODE: CASE}, shown=False)
+    assert [line.endswith(": one start of mpi, once it is built") for line in shown] == [True]

@@ -23,6 +23,7 @@ from postprocess.extensions.procurement.measure.run import (
     OfferBench,
     OfferDemand,
     describe_failed,
+    find_unplanned,
     sum_job_seconds,
 )
 from postprocess.extensions.procurement.rules.layouts import plan_offer
@@ -38,6 +39,18 @@ from tests.support.paths import ROOT
 def launched_in(directory: str, seconds: float, reason: str = "it ended") -> FinishedLaunch:
     outcome = fail_launch(Verdict.CRASHED, reason)
     return FinishedLaunch(planned(), outcome, seconds, directory, {})
+
+
+def test_of_a_pass_that_asks_for_some_cases_only_these_are_missed(tmp_path: Path) -> None:
+    """An acceptance asks for what was committed; nothing is lacking of the rest."""
+    make_offer(tmp_path)
+    plan = plan_offer(read_rules(tmp_path / RULES), MACHINE)
+    one = plan.possible[0].case.name
+    missed = list(find_unplanned(plan, []))
+    own = [line for line in missed if line.startswith(f"{one} ")]
+    assert 0 < len(own) < len(missed)
+    assert list(find_unplanned(plan, [], [one])) == own
+    assert list(find_unplanned(plan, [], [])) == []
 
 
 def test_each_reason_of_failed_launches_is_told_once() -> None:

@@ -63,6 +63,7 @@ def test_what_becomes_of_references_is_told() -> None:
         "1 reference: trials: c",
         "4 cases of the new side without a comparable reference: ./plumbline references propose --compare DIR",
     ]
+    assert format_effects(effects, Path("/of mine"))[-1].endswith("propose --compare '/of mine'")
     found = format_effects(ReferenceEffects("mpich-4"))
     assert found == ["references: mpich-4 has none of these cases"]
     assert format_effects(None) == []
