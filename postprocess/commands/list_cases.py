@@ -25,7 +25,7 @@ from postprocess.session.nightly.estimate import (
     estimate_night,
     repeat_launches,
 )
-from site_configs.programs.program import PROGRAMS
+from site_configs.programs.program import NIGHTLY
 
 WIDTH = 100  #: of a line with routines
 Measured = tuple[tuple[str, str], ...]  #: routines of a job, each with its sizes in words
@@ -110,9 +110,8 @@ def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str
         lacking = " (./plumbline doctor tells what is missing)" if no_program else ""
         yield f"left out: {cases}: {reason}{lacking}"
     named = {case.program for launch in planned for case in launch.all_cases}
-    nightly = [program.name for program in PROGRAMS.values() if not program.on_request]
-    if missing := [program for program in nightly if program not in named]:
-        choice = f"--program {','.join(nightly)}"
+    if missing := [program for program in NIGHTLY if program not in named]:
+        choice = f"--program {','.join(NIGHTLY)}"
         yield f"left out: {', '.join(missing)}: nothing of theirs was chosen ({choice})"
 
 

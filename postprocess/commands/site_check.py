@@ -25,7 +25,7 @@ from postprocess.results import launch_costs
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
 from postprocess.session.nightly.estimate import choose_launch_counts, repeat_launches
-from site_configs.programs.program import PROGRAMS
+from site_configs.programs.program import NIGHTLY, PROGRAMS
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.layouts import Layout
@@ -102,7 +102,7 @@ def show_costs(
     progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
     for line in (describe_estimate(night, known), *launch_costs.describe_flush(night)):
         progress.say(line)
-    first = ", ".join(f"{program.name} {program.launches}" for program in PROGRAMS.values())
+    first = ", ".join(f"{name} {PROGRAMS[name].launches}" for name in NIGHTLY)
     progress.say(f"a night without references calibrates first, in so many launches: {first}")
     if others:
         more = estimate_night_cost(others, known)

@@ -26,6 +26,7 @@ class Program:
     level: str = "-O2"  #: of optimisation, as Spack's recipe has it
     own: bool = False  #: whether it is of the suite: its records and trials are those of mpicost
     on_request: bool = False  #: whether no night measures it
+    needs_gpus: bool = False  #: whether nights measure it on partitions with GPUs only
     launches: int = 1  #: of a calibration that a night makes by itself
     caches: tuple[str, ...] = ("warm",)  #: what it can do to the caches before each trial
     #: Value of each option that it has, where the user says nothing; None where that depends on the case.
@@ -85,6 +86,7 @@ PROGRAMS = {
             part_of="mpicost",
             level="-O3",
             own=True,
+            needs_gpus=True,
             launches=20,
             options=OWN | {"trials": 51, "trial_rounds": 5},
         ),
@@ -92,6 +94,8 @@ PROGRAMS = {
 }
 #: The programs that are built, by themselves.
 PRODUCTS = {program.name: program for program in PROGRAMS.values() if program.package}
+#: Those that each night measures, on every partition.
+NIGHTLY = tuple(each.name for each in PROGRAMS.values() if not each.on_request and not each.needs_gpus)
 #: Those that may be installed already.
 INSTALLABLE = {program.name: program for program in PROGRAMS.values() if program.example}
 
