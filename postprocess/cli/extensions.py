@@ -28,9 +28,7 @@ class ExtensionCommand:
     """A command of an extension."""
 
     name: str
-    module: (
-        str  #: of the form that :func:`postprocess.cli.parser.add_commands` tells; ``module:NAME`` of several
-    )
+    module: str  #: as :func:`postprocess.cli.parser.add_commands` takes it, or ``module:NAME``
     section: str  #: of ``--help``
 
 
