@@ -8,7 +8,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -25,9 +24,9 @@ from postprocess.base.os_errors import (
 from postprocess.base.sanitize import check_folders, check_texts, sanitize_line, shorten_words
 from postprocess.base.version import VERSION
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.extensions import find_extensions
+from postprocess.cli.extensions import find_extensions, load_named
 from postprocess.cli.output_files import check_outputs
-from postprocess.cli.parser import Parser, add_commands
+from postprocess.cli.parser import Command, Parser, add_commands
 
 DESCRIPTION = (
     "MPI performance regression tests: build, run, judge against references, report.\n"
@@ -43,16 +42,17 @@ INTERRUPTED = 130
 STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a print
 
 
-#: Sections of ``--help``, by what people want, with the module of each command; extensions add theirs.
+#: Sections of ``--help``, by what people want, with the module of each command, or ``module:NAME``;
+#: extensions add theirs.
 CORE: dict[str, dict[str, str]] = {
     "every night": {
-        "nightly": "postprocess.commands.nightly",
-        "confirm": "postprocess.commands.confirm",
-        "run": "postprocess.commands.run",
+        "nightly": "postprocess.commands.measure:NIGHTLY",
+        "confirm": "postprocess.commands.measure:CONFIRM",
+        "run": "postprocess.commands.measure:RUN",
         "list": "postprocess.commands.list_cases",
         "report": "postprocess.commands.report",
         "history": "postprocess.commands.history",
-        "calibrate": "postprocess.commands.calibrate",
+        "calibrate": "postprocess.commands.measure:CALIBRATE",
         "references": "postprocess.commands.references",
     },
     "before an upgrade": {
@@ -67,14 +67,14 @@ CORE: dict[str, dict[str, str]] = {
         "alarms": "postprocess.commands.alarms",
     },
     "data in and out": {
-        "import": "postprocess.commands.import_reports",
-        "export": "postprocess.commands.export",
-        "load": "postprocess.commands.load",
+        "import": "postprocess.commands.measure:IMPORT",
+        "export": "postprocess.commands.export:EXPORT",
+        "load": "postprocess.commands.export:LOAD",
     },
     "set-up": {
         "site": "postprocess.commands.site",
-        "setup": "postprocess.commands.setup",
-        "doctor": "postprocess.commands.doctor",
+        "setup": "postprocess.commands.setup:SETUP",
+        "doctor": "postprocess.commands.setup:DOCTOR",
         "lint": "postprocess.commands.lint",
         "mirror": "postprocess.commands.mirror",
         "where": "postprocess.commands.where",
@@ -98,9 +98,9 @@ SECTIONS = list_sections()
 COMMANDS = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 
-def load_commands(names: Iterable[str] = tuple(COMMANDS)) -> dict[str, ModuleType]:
+def load_commands(names: Iterable[str] = tuple(COMMANDS)) -> dict[str, ModuleType | Command]:
     """Import the modules of some commands. All of them take seconds, for the libraries they use."""
-    return {name: import_module(COMMANDS[name]) for name in names}
+    return {name: load_named(COMMANDS[name]) for name in names}
 
 
 def build_parser(names: Iterable[str] = tuple(COMMANDS)) -> Parser:

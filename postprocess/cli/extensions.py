@@ -7,7 +7,7 @@ has as an entry point of the group ``plumbline.extensions``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -28,7 +28,7 @@ class ExtensionCommand:
     """A command of an extension."""
 
     name: str
-    module: str  #: of the form that :func:`postprocess.cli.parser.add_commands` tells
+    module: str  #: as :func:`postprocess.cli.parser.add_commands` takes it, or ``module:NAME``
     section: str  #: of ``--help``
 
 
@@ -71,7 +71,8 @@ def find_linters() -> dict[str, str]:
     return {name: told for extension in find_extensions() for name, told in extension.linters.items()}
 
 
-def load_function(told: str) -> Callable[..., Any]:
-    """Load a function by ``module:function``."""
+def load_named(told: str) -> Any:
+    """Load a module, or what it has under a name: ``module`` or ``module:name``."""
     module, _, name = told.partition(":")
-    return getattr(import_module(module), name)
+    loaded = import_module(module)
+    return getattr(loaded, name) if name else loaded

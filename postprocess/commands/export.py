@@ -1,4 +1,4 @@
-"""The command ``export``: the results store as CSV."""
+"""The commands ``export`` and ``load``: the results store as CSV, and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -19,17 +19,13 @@ from postprocess.base.formats import plural
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_options
 from postprocess.cli.output_files import add_output_file
-from postprocess.cli.parser import READ, Parser
+from postprocess.cli.parser import READ, Command, Parser
 from postprocess.model.case import matches_patterns
 from postprocess.results.query import build_filter, list_index_months, parse_since, select_months
 from postprocess.results.store import SCHEMA, SERIES, read_session
 
-HELP = "Write the results store as CSV."
-EXAMPLE = "./plumbline export --since 2026-11-01 --case '*:bcast:*' --output bcast.csv"
-FAILS = ""
 
-
-def add_arguments(parser: Parser) -> None:
+def add_export_arguments(parser: Parser) -> None:
     """Add the options that choose rows, and the file."""
     add_options(parser, "--since", "--case")
     parser.group(READ).add_argument(
@@ -38,13 +34,22 @@ def add_arguments(parser: Parser) -> None:
     add_output_file(parser, "--output", "write to FILE (default: the standard output)")
 
 
-def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+def run_export(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Write the store as CSV. Returns 0."""
     wanted = ExportFilter(arguments.since, arguments.case, arguments.trials)
     with open_output(arguments.output) as sink:
         rows = export_csv(work.store, wanted, sink, say)
     say(f"exported {plural(rows, 'row')}")
     return 0
+
+
+EXPORT = Command(
+    "Write the results store as CSV.",
+    "./plumbline export --since 2026-11-01 --case '*:bcast:*' --output bcast.csv",
+    "",
+    add_export_arguments,
+    run_export,
+)
 
 
 def say(text: str) -> None:
@@ -139,3 +144,33 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def add_load_arguments(parser: Parser) -> None:
+    """Add the address of the database. One that is written without quotes is several words."""
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="DSN",
+        help="database, as in postgresql://user@host/database (default: PGHOST, PGDATABASE and the like); "
+        "keep a password in ~/.pgpass or PGPASSWORD",
+    )
+
+
+def run_load(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Load the store into PostgreSQL. Returns 0."""
+    from postprocess.results import postgres  # its driver takes time to import, and only this command needs it
+
+    done = postgres.load_store(work.store, " ".join(arguments.words), say)
+    print(f"loaded {plural(done.new, 'session')} with {plural(done.rows, 'row')}; "
+          f"{done.known} there already")  # fmt: skip
+    return 0
+
+
+LOAD = Command(
+    "Load the results store into PostgreSQL; add only sessions that are not there yet.",
+    "./plumbline load postgresql://user@host/database",
+    "",
+    add_load_arguments,
+    run_load,
+)

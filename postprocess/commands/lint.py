@@ -9,7 +9,7 @@ from pathlib import Path
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.extensions import find_linters, load_function
+from postprocess.cli.extensions import find_linters, load_named
 from postprocess.cli.parser import Parser
 from postprocess.commands import site_check
 from postprocess.model.plan import list_planned_cases
@@ -91,14 +91,14 @@ def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
     """
     linters = find_linters()
     if path.name in linters:
-        return load_function(linters[path.name])(path)
+        return load_named(linters[path.name])(path)
     known = [root.resolve() for root in work.reference_roots]
     if path not in known and not any(path.rglob("*.tsv")):
         return [f"{path}: has no reference file; name sites one by one"]
     if root := next((each for each in known if each in path.parents), None):
         return [text for text in lint_directory(work, root) if text.startswith(f"{path}/")]
     theirs = [path / name for name in linters if (path / name).is_dir()]
-    others = [fault for folder in theirs for fault in load_function(linters[folder.name])(folder)]
+    others = [fault for folder in theirs for fault in load_named(linters[folder.name])(folder)]
     return reference_lint.lint_references(path) + others
 
 

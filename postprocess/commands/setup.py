@@ -1,4 +1,4 @@
-"""The command ``setup``: find or install what a session needs, and build the programs."""
+"""The commands ``setup`` and ``doctor``: what a session needs, found or built, or only looked for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from postprocess.base.formats import size
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import SITE, add_options
-from postprocess.cli.parser import WHERE, Parser
+from postprocess.cli.parser import WHERE, Command, Parser
 from postprocess.setup import PreparedMachine, build_programs, prepare_machine
 from site_configs.mpi.inventory import Inventory
 from site_configs.mpi.layers import find_layer_library
@@ -17,12 +17,8 @@ from site_configs.topology.layouts import Topology, list_process_counts
 from site_configs.topology.machine import Machine, read_machine
 from site_configs.validation.site_files import locate_site_file
 
-HELP = "Find or install MPIs and Spack, and build all programs."
-EXAMPLE = "./plumbline setup --mpis mpich,openmpi"
-FAILS = "a program could not be built"
 
-
-def add_arguments(parser: Parser) -> None:
+def add_setup_arguments(parser: Parser) -> None:
     """Add the options that say for which machine, and where everything comes from."""
     add_options(parser, *SITE)
     parser.group(WHERE).add_argument(
@@ -32,9 +28,18 @@ def add_arguments(parser: Parser) -> None:
     )
 
 
-def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+def run_setup(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Find or install everything that a session needs, and build the programs. Returns the exit status."""
     return set_up(work, arguments, build_programs)
+
+
+SETUP = Command(
+    "Find or install MPIs and Spack, and build all programs.",
+    "./plumbline setup --mpis mpich,openmpi",
+    "a program could not be built",
+    add_setup_arguments,
+    run_setup,
+)
 
 
 def set_up(
@@ -110,3 +115,17 @@ def describe_mpi(found: Inventory) -> list[str]:
     for entry in found.unusable:
         lines += [f"not usable ({entry.origin}) {entry.mpicc}", f"    {entry.problem}"]
     return lines
+
+
+def run_doctor(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Show what was found on this machine, and why something is not usable. Returns 0."""
+    return set_up(work, arguments, lambda *_: 0)
+
+
+DOCTOR = Command(
+    "Report which MPIs, compilers and Spack were found and what is unusable; build nothing.",
+    "./plumbline doctor --mpis mpich,openmpi",
+    "",
+    add_setup_arguments,
+    run_doctor,
+)

@@ -3,8 +3,7 @@
 The cases of a launch are not independent: what disturbs a launch disturbs all of them. How far their median
 moves from launch to launch is therefore taken from the launches of the calibration, as it moved there; of
 independent cases it would be far less, and every second night an alarm. What sessions have in common comes on
-top, for the launches of one burst do not show it. Where the launches behind the references are not told, the
-cases count as one: then the median is as uncertain as a single typical case.
+top. Where the launches behind the references are not told, the cases count as one.
 
 A partition on which everything is 7% slower has one fault and not a hundred. It is looked for among the cases
 of a partition as a whole and of each environment, program, class of sizes and node set; no band need be left.

@@ -7,6 +7,6 @@ PURCHASE = "before a purchase, and after"
 EXTENSION = Extension(
     commands=(
         ExtensionCommand("offer", f"{__name__}.command", PURCHASE),
-        ExtensionCommand("accept", f"{__name__}.accept_command", PURCHASE),
+        ExtensionCommand("accept", f"{__name__}.check_command:ACCEPT", PURCHASE),
     )
 )

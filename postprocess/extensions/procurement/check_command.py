@@ -1,4 +1,4 @@
-"""The commands ``offer check`` and ``offer compare``."""
+"""The commands ``offer check``, ``offer compare`` and ``accept``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from postprocess.base.sanitize import sanitize_line, show_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import SITE, add_json, add_options
-from postprocess.cli.output_files import add_output_directory
+from postprocess.cli.output_files import add_output_directory, check_page
 from postprocess.cli.parser import HOW, Command, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.procurement import comparison, sealed
+from postprocess.extensions.procurement import comparison, protocol, sealed
 from postprocess.extensions.procurement.check.builds import OfficialSource
 from postprocess.extensions.procurement.check.offer import OpenedOffer, open_offer
 from postprocess.extensions.procurement.check.run_rules import HandedIn, find_shared_launches
@@ -33,7 +33,13 @@ from postprocess.extensions.procurement.check.violations import (
     format_violations,
     is_rejected,
 )
-from postprocess.extensions.procurement.measure.accept import CheckedAcceptance, check_acceptance, is_acceptance
+from postprocess.extensions.procurement.measure.accept import (
+    AcceptanceDemand,
+    CheckedAcceptance,
+    check_acceptance,
+    is_acceptance,
+    run_acceptance,
+)
 from postprocess.extensions.procurement.measure.run import (
     find_unplanned,
     locate_folder,
@@ -336,3 +342,47 @@ def describe_rules(rules: Rules) -> str:
         rows[case.demand] += len(case.bytes)
     counts = ", ".join(f"{count} {name}" for name, count in rows.items() if count)
     return f"{rules.title}: {plural(len(rules.case), 'case')}, {plural(rows.total(), 'row')} ({counts})"
+
+
+def add_accept_arguments(parser: Parser) -> None:
+    """Add the offer, the site, who may sign, and the key of the protocol."""
+    parser.add_argument("offer", type=Path, metavar="FILE", help="sealed offer")
+    add_output_directory(
+        parser,
+        "--output",
+        "write the protocol to DIR, or go on there (default: accept/ of the work directory)",
+        pages=protocol.ACCEPT,
+    )
+    add_options(parser, *SITE, "--partition", "--environment")
+    add_nics(parser)
+    add_buyer(parser)
+    parser.group(HOW).add_argument(
+        "--key", type=Path, metavar="FILE", help="sign the protocol with this key of SSH"
+    )
+    parser.set_defaults(time_limit=None)
+
+
+def run_accept(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Accept a delivered machine, or not. Returns the exit status."""
+    demand = AcceptanceDemand(
+        arguments.offer.absolute(),
+        locate_folder(arguments.output, work, "accept"),
+        arguments.signers,
+        hash_issued(arguments.rules),
+        arguments.key and arguments.key.absolute(),
+        arguments.nics_per_node,
+    )
+    if demand.key:
+        check_page("--output", demand.sealed)
+    arguments.output = None
+    return run_acceptance(work, build_request(work, arguments), demand, Progress())
+
+
+ACCEPT = Command(
+    "Hold a delivered machine against a sealed offer: each row met, missed, undecided or not run.",
+    "./plumbline accept A.tar --site delivered --signers allowed_signers --key ~/.ssh/id_ed25519",
+    "a row is missed or was not run, or a run rule was broken",
+    add_accept_arguments,
+    run_accept,
+    ((3, "a row is undecided"),),
+)

@@ -37,15 +37,13 @@ from postprocess.session.lifecycle.context import (
     report_plan,
 )
 from postprocess.session.lifecycle.finish import keep_session
-from postprocess.session.nightly.calibration_result import (
+from postprocess.session.nightly.learning import (
     conclude_calibration,
+    describe_outdated,
     describe_staying,
+    find_conditions_now,
     list_all_lost,
     list_finished,
-)
-from postprocess.session.nightly.learning import (
-    describe_outdated,
-    find_conditions_now,
     read_comparable_launches,
 )
 from postprocess.session.nightly.transports import FILE as TRANSPORTS

@@ -14,9 +14,9 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.commands import nightly, setup, tests
+from postprocess.commands import measure, setup, tests
 from postprocess.commands.history import Night, describe_history, draw_sparkline, explain_no_match, is_meant
-from postprocess.commands.run import choose_failed
+from postprocess.commands.measure import choose_failed
 from postprocess.commands.setup import describe_machine, print_doctor_page
 from postprocess.main import build_parser, main
 from postprocess.model.case import Case
@@ -75,7 +75,7 @@ def test_a_work_directory_that_cannot_be_is_one_line(words, tmp_path: Path, caps
 
 
 def test_looking_before_measuring_leaves_no_file(command, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(nightly, "run_nightly", lambda *_: 0)
+    monkeypatch.setattr(measure, "run_nightly", lambda *_: 0)
     path, link = tmp_path / "summary.json", tmp_path / "link"
     link.symlink_to(path)
     for each in (path, link):

@@ -29,7 +29,7 @@ from postprocess.references.catalog import load_catalog
 from postprocess.results.launch_costs import LaunchCost
 from postprocess.runner.reframe import RefusedError
 from postprocess.session.nightly import calibrate as calibration_pass
-from postprocess.session.nightly import calibration_result
+from postprocess.session.nightly import learning
 from postprocess.session.nightly.calibrate import (
     calibrate_unknown,
     count_fitting_launches,
@@ -37,8 +37,7 @@ from postprocess.session.nightly.calibrate import (
     plan_for_seconds,
     read_known_costs,
 )
-from postprocess.session.nightly.calibration_result import refuse_useless
-from postprocess.session.nightly.learning import read_comparable_launches
+from postprocess.session.nightly.learning import read_comparable_launches, refuse_useless
 from postprocess.session.nightly.transports import TransportProof
 from tests.support.factories.launch import CASES, PLACE, catalog_of, planned
 from tests.support.factories.ledger import launch
@@ -464,7 +463,7 @@ def test_a_case_of_which_no_launch_counts_is_incomplete() -> None:
 def test_fewer_launches_than_were_wanted_suffice_if_they_judge(
     monkeypatch: pytest.MonkeyPatch, blind: bool, verdict: Verdict
 ) -> None:
-    monkeypatch.setattr(calibration_result, "is_blind", lambda _: blind)
+    monkeypatch.setattr(learning, "is_blind", lambda _: blind)
     catalog = catalog_of([Reference(CASES[0], 1e-6, 0.02, 17)])
     short = CalibrationProgress(lacking={plan_part_of(CASES[0])})
     assert refuse_useless(RESULT, short, catalog).verdict is verdict
