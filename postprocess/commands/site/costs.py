@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from postprocess.base.formats import align_rows, duration, plural
@@ -21,7 +21,7 @@ from postprocess.results.launch_costs import (
     list_jobs,
     read_job_seconds,
 )
-from site_configs.programs.program import PROGRAMS
+from postprocess.session.nightly.calibrate import choose_automatic_launches
 from site_configs.topology.layouts import Layout
 
 HEAD = ("partition", "environment", "launches", "cases", "nodes", "time", "node-hours")
@@ -92,12 +92,24 @@ def show_costs(
     progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
     for line in (describe_estimate(night, known), *describe_flush(night)):
         progress.say(line)
-    first = ", ".join(f"{program.name} {program.launches}" for program in PROGRAMS.values())
-    progress.say(f"a night without references calibrates first, in so many launches: {first}")
+    first = estimate_night_cost(repeat_for_calibration(night), known)
+    sums = f"{plural(first.launches, 'launch', 'es')} more: about {duration(first.seconds)}"
+    hours = f"{first.node_seconds / 3600:.2f} node-hours"
+    progress.say(f"a night without references calibrates first, {sums} and {hours}")
     if others:
         more = estimate_night_cost(others, known)
         sums = f"{plural(more.cases, 'case')} in {plural(more.launches, 'launch', 'es')}"
         progress.say(f"checks that are no part of a night: {sums}")
+
+
+def repeat_for_calibration(night: Sequence[PlannedLaunch]) -> list[PlannedLaunch]:
+    """Return the launches of a night as often as a first calibration makes each of them."""
+    return [
+        replace(launch, number=number)
+        for launch in night
+        if launch.number == 1
+        for number in range(1, choose_automatic_launches(launch) + 1)
+    ]
 
 
 def describe_estimate(launches: Sequence[PlannedLaunch], known: dict) -> str:
