@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ from postprocess.references.catalog import load_catalog
 from postprocess.results import launch_costs
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
+from postprocess.session.nightly.calibrate import choose_automatic_launches
 from postprocess.session.nightly.estimate import choose_launch_counts, repeat_launches
-from site_configs.programs.program import NIGHTLY, PROGRAMS
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.layouts import Layout
@@ -102,12 +102,24 @@ def show_costs(
     progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
     for line in (describe_estimate(night, known), *launch_costs.describe_flush(night)):
         progress.say(line)
-    first = ", ".join(f"{name} {PROGRAMS[name].launches}" for name in NIGHTLY)
-    progress.say(f"a night without references calibrates first, in so many launches: {first}")
+    first = estimate_night_cost(repeat_for_calibration(night), known)
+    sums = f"{plural(first.launches, 'launch', 'es')} more: about {duration(first.seconds)}"
+    hours = f"{first.node_seconds / 3600:.2f} node-hours"
+    progress.say(f"a night without references calibrates first, {sums} and {hours}")
     if others:
         more = estimate_night_cost(others, known)
         sums = f"{plural(more.cases, 'case')} in {plural(more.launches, 'launch', 'es')}"
         progress.say(f"checks that are no part of a night: {sums}")
+
+
+def repeat_for_calibration(night: Sequence[PlannedLaunch]) -> list[PlannedLaunch]:
+    """Return the launches of a night as often as a first calibration makes each of them."""
+    return [
+        replace(launch, number=number)
+        for launch in night
+        if launch.number == 1
+        for number in range(1, choose_automatic_launches(launch) + 1)
+    ]
 
 
 def describe_estimate(launches: Sequence[PlannedLaunch], known: dict) -> str:

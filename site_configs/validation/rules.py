@@ -163,7 +163,8 @@ def check_family(environment: DeclaredEntry) -> Iterator[SiteFault]:
     known_families = [name for name, _ in FAMILIES]
     told, _ = identify_library(library)
     if told not in ("unknown", named):
-        yield environment.fault("family", f"{named!r}, but library={library!r} is that of {told}")
+        what = f"{named!r}, but library={library!r} is that of {told}"
+        yield environment.fault("family", f"{what}; write {told!r}, or what that library says of itself")
     elif named not in known_families and "did you mean" in (fix := propose_or_list(named, known_families)):
         yield environment.fault("family", f"{named!r} is not known; {fix}")
 

@@ -67,7 +67,7 @@ def run_new(_: WorkDirectory, arguments: argparse.Namespace) -> int:
         raise UsageError(f"{path}: is there already; choose another name") from None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; choose another place") from None
-    print(f"{path}: write your own into it, then: ./plumbline offer check {path}")
+    print(f"{path}: change it into your own rules, then: ./plumbline offer check {path}")
     return 0
 
 

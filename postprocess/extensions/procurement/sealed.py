@@ -144,7 +144,8 @@ def check_folder(folder: Path, official: OfficialSource, issued: str = "", final
         try:
             kept = read_commitments(folder)
         except UsageError as error:
-            found.append(Violation(Code.FORM_MISSING, COMMITMENTS, str(error)).inside(folder))
+            why = str(error).removeprefix(f"{folder / COMMITMENTS}: ")
+            found.append(Violation(Code.FORM_MISSING, COMMITMENTS, why).inside(folder))
     if kept:
         if kept.rules != offer.stored.header.rules:
             found.append(Violation(Code.RULES_OTHER, COMMITMENTS, "was typed for other rules"))

@@ -21,11 +21,13 @@ from postprocess.commands.site_check import (
     estimate_night_cost,
     find_too_long_launches,
     find_unmeasured_routines,
+    show_costs,
 )
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.runner.reframe_pass import NoCaseSelected
 from site_configs.mpi.login_node import LoginMpis
+from site_configs.programs.program import PROGRAMS
 from site_configs.schedulers.base import UsableNodes
 from site_configs.schedulers.slurm import SLURM
 from site_configs.validation import rules
@@ -73,6 +75,19 @@ def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
     one = estimate_night_cost([launch(128, 1, exact=True)], {})
     assert one.nodes == 128
     assert one.node_seconds == one.seconds
+
+
+def test_what_the_first_night_costs_more_is_told(work, path, progress):
+    """Launches of a layout alone, as they stand in the code, tell nobody when the night ends."""
+    night = [launch(4, 4, number=number) for number in (1, 2)] + [launch(8, 4)]
+    show_costs(work, path, night, [], progress)
+    each = 1 + 2 * 10 * 0.001  # seconds, by rule of thumb
+    number = PROGRAMS["mpicost"].launches
+    seconds, hours = duration(2 * number * each), 3 * number * each / 3600
+    assert said(progress)[-1] == (
+        f"a night without references calibrates first, {2 * number} launches more: about {seconds} and "
+        f"{hours:.2f} node-hours"
+    )
 
 
 def test_what_was_measured_before_is_better_than_a_rule():

@@ -98,6 +98,11 @@ def test_all_faults_come_at_once_and_each_has_its_line(told):
         assert any(each.startswith(f"{line}: ") and part in each for each in lines)
 
 
+def test_a_family_that_is_not_that_of_its_library_has_its_fix(told):
+    (line,) = told(SITE.replace(FAMILY, 'family="mpch"', 1))
+    assert line.endswith("is that of mpich; write 'mpich', or what that library says of itself")
+
+
 def test_one_wrong_word_is_one_fault(told):
     """No second one of what the call would have made."""
     assert len(told(SITE.replace("cores_per_node=128", "cores_per_node=0"))) == 1

@@ -143,6 +143,14 @@ def test_every_change_is_told_apart(folder, tmp_path, keys, code, what, change) 
     assert code in codes(tmp_path / "forged.tar", tmp_path / "scratch", keys)
 
 
+def test_what_is_missing_is_named_once(folder: Path) -> None:
+    (folder / "commitments.json").unlink()
+    told = next(each for each in check_folder(folder, OFFICIAL, final=True).violations if "form" in each.title)
+    assert told.format().startswith(
+        "form-missing: commitments.json: No such file or directory; ./plumbline offer"
+    )
+
+
 def list_files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
