@@ -18,6 +18,13 @@ from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import start_module
 from postprocess.base.records import read_record
 from postprocess.base.sanitize import quote_word, quote_words
+from reframe_checks.common.mpi_files import (
+    compare_files,
+    keep_files,
+    print_abi_files,
+    print_container_files,
+    print_wrapped_files,
+)
 from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
@@ -179,6 +186,7 @@ class CmakeMpi:
     """How CMake gets at the MPI of an environment."""
 
     options: Sequence[str]
+    files: str  #: commands that print the files of the MPI that a program is built with
     prepare: Sequence[str] = ()  #: commands in the build folder, before CMake
     check: Sequence[str] = ()  #: commands that empty the build folder if it is of no use
 
@@ -196,6 +204,7 @@ def choose_mpi(facts: EnvironmentFacts, folder: Path, variable: str) -> CmakeMpi
         library = quote_word(f"{facts.standard_abi}/{LIBRARY}")
         return CmakeMpi(
             [f'-DMPICOST_STANDARD_ABI="$(cat {linked})"'],
+            print_abi_files(f'"$(cat {linked} 2>/dev/null || printf %s {library})"'),
             [f"test -e {linked} || printf '%s\\n' {library} > {linked}"],
             [f'test -e "$(cat {linked} 2>/dev/null)" || {{ rm -rf {place}; mkdir -p {place}; }}'],
         )
@@ -205,9 +214,11 @@ def choose_mpi(facts: EnvironmentFacts, folder: Path, variable: str) -> CmakeMpi
         script = folder / "container" / "mpicc"
         compiler = f"-DCMAKE_C_COMPILER={quote_word(str(script))}"
         commands = write_script(script, facts.container, facts.wrappers[0])
-        return CmakeMpi([compiler, "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"], [*commands])
+        own = print_container_files(facts.container)
+        return CmakeMpi([compiler, "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"], own, [*commands])
     wrappers = " || ".join(f"command -v {quote_word(wrapper)}" for wrapper in facts.wrappers)
-    return CmakeMpi([f'-D{variable}="$({wrappers})"'])  # found once the modules are loaded
+    wrapper = f'"$({wrappers})"'  # found once the modules are loaded
+    return CmakeMpi([f"-D{variable}={wrapper}"], print_wrapped_files(wrapper))
 
 
 class build_mpicost(BuildProgram):
@@ -240,14 +251,17 @@ class build_mpicost(BuildProgram):
         lock = quote_word(f"{directory}.lock")
         folder, stamp = quote_word(str(directory)), quote_word(str(directory / "made_for"))
         made_for = " ".join([quote_word(str(SOURCE)), folder, *map(quote_word, facts.container)])
+        user = f"{self.current_partition.fullname}:{name}".replace(":", ".")
         self.prebuild_cmds = [
             f"mkdir -p {folder}",
             f"exec 9> {lock}",
             "flock 9",
             *mpi.check,
+            *compare_files(mpi.files, directory, user),
             # CMake refuses what was made in another place: a copied work directory, or another clone.
             f"printf '%s\\n' {made_for} | cmp -s - {stamp} || {{ rm -rf {folder}; mkdir -p {folder}; "
             f"printf '%s\\n' {made_for} > {stamp}; }}",
+            *keep_files(directory, user),
             *mpi.prepare,
             "unset PYTHONPATH PYTHONHOME PYTHONSAFEPATH",  # cmake and ninja may be Python's
         ]
