@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 
 LEAST_SEGMENT = 3  #: nights; a single outlier is no new level
 PENALTY = 3.0  #: of a further segment, in ln(nights) spreads
+#: Costs that are nearer than this are equal: which of them rounding makes the least depends on the processor.
+TIE = 1e-9
 LEAST_SPREAD = 1e-4  #: of ln headline; a series that never moves has none of its own
 ALLOWANCE = 0.5  #: k of the cumulative sum, in spreads
 LIMIT = 8.0  #: h
@@ -113,10 +115,10 @@ def _last_starts(values: Floats, levels: Floats, penalty: Floats) -> NDArray[np.
         begin = end - LEAST_SEGMENT
         cost += recent[-1]
         fresh = (best[begin] + penalty)[:, None] + sum(recent)
-        better = fresh < cost
+        better = fresh < cost - TIE
         np.copyto(cost, fresh, where=better)
         np.copyto(since, begin, where=better)
-        level = cost.argmin(axis=1)
+        level = (cost <= cost.min(axis=1, keepdims=True) + TIE).argmax(axis=1)
         best[end] = cost[np.arange(rows), level]
         starts[end] = since[np.arange(rows), level]
     return starts

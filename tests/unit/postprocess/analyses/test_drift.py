@@ -383,3 +383,11 @@ def test_a_creep_that_is_over_is_forgotten_in_weeks():
     slow_for_a_year = np.array([0.1] * 365 + [0.0] * 20)
     (total,) = compute_cusums([slow_for_a_year], [0.02])
     assert total.height < changepoints.LIMIT
+
+
+def test_change_points_do_not_hang_on_the_rounding_of_a_processor():
+    """Both middle values of an even number of nights fit a level equally well."""
+    series = [noise(seed=seed) + 0.002 * np.arange(60) for seed in (4, 259)]
+    errors = [0.0, *np.random.default_rng(1).normal(0, 1e-16, (20, 60))]
+    found = [find_change_points([logs + error for logs in series], [0.01] * 2) for error in errors]
+    assert all(each == found[0] for each in found)
