@@ -12,9 +12,9 @@ from rich.console import Console
 from postprocess.base.progress import Progress
 from postprocess.calibration.ledger import append_launches
 from postprocess.calibration.update import update_references
-from postprocess.extensions.procurement.check.offer import RULES, open_offer
-from postprocess.extensions.procurement.form.commitments import Commitment, write_commitments
-from postprocess.extensions.procurement.measure.accept import judge_measured
+from postprocess.extensions.procurement.accept import judge_measured
+from postprocess.extensions.procurement.commitments import Commitment, write_commitments
+from postprocess.extensions.procurement.offer import RULES, open_offer
 from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.extensions.procurement.sealed import check_folder
 from postprocess.features.compare import data

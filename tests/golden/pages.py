@@ -9,20 +9,20 @@ from postprocess.extensions.agreement.command import format_agreement
 from postprocess.extensions.agreement.compare import Gap
 from postprocess.extensions.agreement.report import PAGE as AGREEMENT
 from postprocess.extensions.agreement.report import build_agreement_document
-from postprocess.extensions.procurement.check.offer import RULES, open_offer
-from postprocess.extensions.procurement.check.violations import Code, Violation
+from postprocess.extensions.procurement.accept import judge_measured
+from postprocess.extensions.procurement.commitments import Commitment, write_commitments
 from postprocess.extensions.procurement.comparison import (
     OfferedValue,
     RankedOffer,
     compare_offers,
     write_comparison,
 )
-from postprocess.extensions.procurement.form.commitments import Commitment, write_commitments
 from postprocess.extensions.procurement.judge import JudgedLinks
-from postprocess.extensions.procurement.measure.accept import judge_measured
+from postprocess.extensions.procurement.offer import RULES, open_offer
 from postprocess.extensions.procurement.protocol import Parties, render_protocol
 from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.extensions.procurement.sealed import check_folder
+from postprocess.extensions.procurement.violations import Code, Violation
 from postprocess.features.compare.history import judge_history
 from postprocess.features.compare.history_page import format_history_text, write_history
 from postprocess.features.guidelines.judge import judge_guidelines, judge_overrides

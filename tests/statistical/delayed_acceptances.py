@@ -24,8 +24,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
-from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
+from postprocess.extensions.procurement.commitments import Commitment, StoredCommitments
 from postprocess.extensions.procurement.judge import (
     Acceptance,
     JudgedRow,
@@ -34,6 +33,7 @@ from postprocess.extensions.procurement.judge import (
     judge_delivery,
     list_undecided,
 )
+from postprocess.extensions.procurement.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.rules.rules import RuleCase, Rules, lint_text
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.stats.acceptance import (

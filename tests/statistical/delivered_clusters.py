@@ -19,8 +19,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from postprocess.extensions.procurement.check.offer import RULES, TELL, open_offer
-from postprocess.extensions.procurement.form.commitments import Commitment, write_commitments
+from postprocess.extensions.procurement.commitments import Commitment, write_commitments
+from postprocess.extensions.procurement.offer import RULES, TELL, open_offer
 from postprocess.extensions.procurement.rules.rules import hash_rules
 from site_configs.common import work_directory
 from site_configs.mpi import inventory

@@ -17,9 +17,9 @@ from functools import cache
 
 import numpy as np
 
-from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
-from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
+from postprocess.extensions.procurement.commitments import Commitment, StoredCommitments
 from postprocess.extensions.procurement.judge import Acceptance, judge_delivery, list_undecided
+from postprocess.extensions.procurement.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.rules.rules import Rules, lint_text
 from postprocess.model.case import ReferencePlace
 from postprocess.references.reference_file import load_references

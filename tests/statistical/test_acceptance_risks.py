@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
-from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
+from postprocess.extensions.procurement.commitments import Commitment, StoredCommitments
 from postprocess.extensions.procurement.judge import judge_delivery
+from postprocess.extensions.procurement.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.rules.rules import Rules, lint_text
 from postprocess.stats.acceptance import RowVerdict, choose_acceptance_looks
 from tests.statistical.noise import NOISES

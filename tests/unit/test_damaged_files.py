@@ -31,24 +31,17 @@ from postprocess.calibration.ledger import (
     read_ledger_file,
 )
 from postprocess.calibration.update import update_references
-from postprocess.extensions.procurement.check.offer import (
-    COMMITMENTS,
-    PASSES,
-    RULES,
-    TELL,
-    open_offer,
-    read_told,
-)
-from postprocess.extensions.procurement.check.run_rules import check_offer
-from postprocess.extensions.procurement.form.commitments import (
+from postprocess.extensions.procurement.commitments import (
     Commitment,
     read_commitments,
     take_form,
     write_commitments,
 )
-from postprocess.extensions.procurement.form.rows import build_form
-from postprocess.extensions.procurement.form.spreadsheet import build_xlsx, format_csv, read_form
+from postprocess.extensions.procurement.form_rows import build_form
+from postprocess.extensions.procurement.offer import COMMITMENTS, PASSES, RULES, TELL, open_offer, read_told
 from postprocess.extensions.procurement.rules.rules import hash_rules, lint_rules
+from postprocess.extensions.procurement.run_rules import check_offer
+from postprocess.extensions.procurement.spreadsheet import build_xlsx, format_csv, read_form
 from postprocess.extensions.selftest import data as selftest
 from postprocess.features.compare import data as compare_data
 from postprocess.features.compare import decision

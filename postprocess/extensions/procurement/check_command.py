@@ -22,30 +22,16 @@ from postprocess.cli.output_files import add_output_directory, check_page
 from postprocess.cli.parser import HOW, Command, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.procurement import comparison, protocol, sealed
-from postprocess.extensions.procurement.check.builds import OfficialSource
-from postprocess.extensions.procurement.check.offer import OpenedOffer, open_offer
-from postprocess.extensions.procurement.check.run_rules import HandedIn, find_shared_launches
-from postprocess.extensions.procurement.check.violations import (
-    Code,
-    Violation,
-    describe_broken,
-    describe_violations,
-    format_violations,
-    is_rejected,
-)
-from postprocess.extensions.procurement.measure.accept import (
+from postprocess.extensions.procurement.accept import (
     AcceptanceDemand,
     CheckedAcceptance,
     check_acceptance,
     is_acceptance,
     run_acceptance,
 )
-from postprocess.extensions.procurement.measure.run import (
-    find_unplanned,
-    locate_folder,
-    plan_on_site,
-    select_offer,
-)
+from postprocess.extensions.procurement.builds import OfficialSource
+from postprocess.extensions.procurement.measure import find_unplanned, locate_folder, plan_on_site, select_offer
+from postprocess.extensions.procurement.offer import OpenedOffer, open_offer
 from postprocess.extensions.procurement.protocol import describe_outcome, find_status
 from postprocess.extensions.procurement.rules.layouts import (
     AskedCase,
@@ -54,7 +40,16 @@ from postprocess.extensions.procurement.rules.layouts import (
     count_needed_launches,
 )
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, lint_rules, read_rules
+from postprocess.extensions.procurement.run_rules import HandedIn, find_shared_launches
 from postprocess.extensions.procurement.sealed import UNKNOWN, check_opened, unpacked
+from postprocess.extensions.procurement.violations import (
+    Code,
+    Violation,
+    describe_broken,
+    describe_violations,
+    format_violations,
+    is_rejected,
+)
 from postprocess.model.plan import PlannedLaunch
 from postprocess.results.launch_costs import estimate_job_seconds, list_jobs, read_job_seconds
 from postprocess.session.lifecycle.context import SessionContext, open_session_context

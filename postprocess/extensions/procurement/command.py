@@ -18,8 +18,13 @@ from postprocess.cli.options import SITE, add_options
 from postprocess.cli.output_files import add_output_directory, add_output_file, check_output_file
 from postprocess.cli.parser import HOW, READ, WHAT, Command, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.procurement.check.builds import OfficialSource
-from postprocess.extensions.procurement.check.offer import (
+from postprocess.extensions.procurement import commitments
+from postprocess.extensions.procurement.accept import MEASURED, TOLD_BY_ROWS, check_acceptance, is_acceptance
+from postprocess.extensions.procurement.builds import OfficialSource
+from postprocess.extensions.procurement.check_command import CHECK, COMPARE, add_nics, print_check
+from postprocess.extensions.procurement.form_rows import FormRow, build_form
+from postprocess.extensions.procurement.measure import OfferDemand, locate_folder, run_offer
+from postprocess.extensions.procurement.offer import (
     COMMITMENTS,
     RULES,
     SEALED,
@@ -28,25 +33,11 @@ from postprocess.extensions.procurement.check.offer import (
     open_offer,
     write_sealed,
 )
-from postprocess.extensions.procurement.check.run_rules import check_offer
-from postprocess.extensions.procurement.check.violations import (
-    describe_violations,
-    format_violations,
-    is_rejected,
-)
-from postprocess.extensions.procurement.check_command import CHECK, COMPARE, add_nics, print_check
-from postprocess.extensions.procurement.form import commitments
-from postprocess.extensions.procurement.form.rows import FormRow, build_form
-from postprocess.extensions.procurement.form.spreadsheet import CSV, XLSX, read_form
-from postprocess.extensions.procurement.measure.accept import (
-    MEASURED,
-    TOLD_BY_ROWS,
-    check_acceptance,
-    is_acceptance,
-)
-from postprocess.extensions.procurement.measure.run import OfferDemand, locate_folder, run_offer
 from postprocess.extensions.procurement.rules.rules import hash_rules, list_rule_sets, read_rule_set
+from postprocess.extensions.procurement.run_rules import check_offer
 from postprocess.extensions.procurement.sealed import check_folder, seal_archive
+from postprocess.extensions.procurement.spreadsheet import CSV, XLSX, read_form
+from postprocess.extensions.procurement.violations import describe_violations, format_violations, is_rejected
 from spack_envs.installation import read_program
 
 

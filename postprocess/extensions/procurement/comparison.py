@@ -18,11 +18,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from postprocess.base.files import write_output
 from postprocess.base.formats import TextTable, compute_slowdown, factor, format_percent, number, plural, size
 from postprocess.base.sanitize import sanitize_line
-from postprocess.extensions.procurement.check.offer import OpenedOffer
-from postprocess.extensions.procurement.form.commitments import StoredCommitments
-from postprocess.extensions.procurement.form.rows import is_worse, limit_of, summarise_values
-from postprocess.extensions.procurement.form.spreadsheet import guard_cell
+from postprocess.extensions.procurement.commitments import StoredCommitments
+from postprocess.extensions.procurement.form_rows import is_worse, limit_of, summarise_values
+from postprocess.extensions.procurement.offer import OpenedOffer
 from postprocess.extensions.procurement.rules.rules import BASELINE, RuleCase, Rules
+from postprocess.extensions.procurement.spreadsheet import guard_cell
 from postprocess.report.document import Document, Picture, Section, Tone, Toned, table_section, write_document
 from postprocess.report.drawing import INK, MUTED, SERIES, apply_style, render_inline_svg
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from postprocess.base.formats import compute_slowdown
-from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
-from postprocess.extensions.procurement.form.commitments import Commitment, StoredCommitments
-from postprocess.extensions.procurement.form.rows import from_log, logs_of
+from postprocess.extensions.procurement.commitments import Commitment, StoredCommitments
+from postprocess.extensions.procurement.form_rows import from_log, logs_of
+from postprocess.extensions.procurement.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.rules.rules import Rules
 from postprocess.stats.acceptance import (
     AcceptedRow,

@@ -14,8 +14,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from postprocess.base.formats import DASH, TextTable, factor, format_percent, number, plural, quantity
-from postprocess.extensions.procurement.check.offer import OpenedOffer
-from postprocess.extensions.procurement.check.violations import (
+from postprocess.extensions.procurement.form_rows import describe_when
+from postprocess.extensions.procurement.judge import ALL_PAIRS, EASY, Acceptance, JudgedRow
+from postprocess.extensions.procurement.offer import OpenedOffer
+from postprocess.extensions.procurement.rules.rules import Rules
+from postprocess.extensions.procurement.violations import (
     Violation,
     count_broken,
     describe_broken,
@@ -23,9 +26,6 @@ from postprocess.extensions.procurement.check.violations import (
     list_broken,
     times,
 )
-from postprocess.extensions.procurement.form.rows import describe_when
-from postprocess.extensions.procurement.judge import ALL_PAIRS, EASY, Acceptance, JudgedRow
-from postprocess.extensions.procurement.rules.rules import Rules
 from postprocess.report.document import (
     Document,
     Picture,

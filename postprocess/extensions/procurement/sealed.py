@@ -14,8 +14,15 @@ from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc, utc_now
 from postprocess.base.signature import seal
-from postprocess.extensions.procurement.check.builds import OfficialSource
-from postprocess.extensions.procurement.check.offer import (
+from postprocess.extensions.procurement.builds import OfficialSource
+from postprocess.extensions.procurement.commitments import (
+    Commitment,
+    StoredCommitments,
+    check_commitments,
+    check_form,
+    read_commitments,
+)
+from postprocess.extensions.procurement.offer import (
     COMMITMENTS,
     SEALED,
     MeasuredRow,
@@ -23,15 +30,8 @@ from postprocess.extensions.procurement.check.offer import (
     open_offer,
     read_sealed,
 )
-from postprocess.extensions.procurement.check.run_rules import check_offer
-from postprocess.extensions.procurement.check.violations import Code, Violation
-from postprocess.extensions.procurement.form.commitments import (
-    Commitment,
-    StoredCommitments,
-    check_commitments,
-    check_form,
-    read_commitments,
-)
+from postprocess.extensions.procurement.run_rules import check_offer
+from postprocess.extensions.procurement.violations import Code, Violation
 
 CHANGES = {
     signature.Change.CHANGED: Code.FILE_CHANGED,

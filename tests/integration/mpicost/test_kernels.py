@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.extensions.procurement.check.builds import hash_source
+from postprocess.extensions.procurement.builds import hash_source
 from postprocess.model.routines.kernels import BYTES, FAMILY
 from postprocess.parsers.mpicost import read_launch
 from tests.support.faults import plants

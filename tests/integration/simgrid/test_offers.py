@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.extensions.procurement.form.rows import COLUMNS
+from postprocess.extensions.procurement.form_rows import COLUMNS
 from tests.support.plumbline_runner import Ended, Workshop
 from tests.support.simgrid import NO_SIMGRID
 from tests.support.simulated_networks import SITE, star

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from postprocess.extensions.procurement.check.builds import OfficialSource
-from postprocess.extensions.procurement.check.offer import (
+from postprocess.extensions.procurement.builds import OfficialSource
+from postprocess.extensions.procurement.offer import (
     RULES,
     SCHEMA,
     TELL,
@@ -229,7 +229,7 @@ def edit_plan(folder: Path, number: int = 1, program: str = "mpicost", **changes
 
 def edit_pass(folder: Path, number: int = 1, **changes: Any) -> None:
     """Change what a pass tells of itself, and mend the hashes behind it, as a careful forger would."""
-    from postprocess.extensions.procurement.check.offer import PASSES, hash_line
+    from postprocess.extensions.procurement.offer import PASSES, hash_line
 
     path = folder / PASSES
     lines = path.read_text().splitlines()

@@ -23,7 +23,7 @@ from postprocess.base.formats import (
     parse_whole,
 )
 from postprocess.cli.option_types import parse_count, parse_minutes, parse_sizes
-from postprocess.extensions.procurement.form.commitments import parse_number
+from postprocess.extensions.procurement.commitments import parse_number
 from postprocess.extensions.procurement.rules.rules import SHARE
 from postprocess.features.compare.command import parse_margins
 from postprocess.features.compare.dossier import parse_factor

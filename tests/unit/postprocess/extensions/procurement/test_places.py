@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from postprocess.extensions.procurement.check.offer import MeasuredRow, RowKey
-from postprocess.extensions.procurement.form.commitments import Commitment
+from postprocess.extensions.procurement.commitments import Commitment
 from postprocess.extensions.procurement.judge import JudgedRow, find_next_look, judge_row
+from postprocess.extensions.procurement.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.protocol import describe_launches, describe_row_verdict
 from postprocess.extensions.procurement.rules.rules import Rules, lint_text
 from tests.support.factories.offer import RULES_TEXT

@@ -23,13 +23,13 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc
 from postprocess.base.progress import Progress
 from postprocess.base.signature import DOSSIER, MANIFEST, OFFER, SIGNATURE, find_fingerprint, format_manifest
-from postprocess.extensions.procurement.check.builds import OfficialSource
-from postprocess.extensions.procurement.check.offer import RULES, open_offer, read_sealed
-from postprocess.extensions.procurement.check.run_rules import find_sealed
-from postprocess.extensions.procurement.form.commitments import Commitment, read_commitments, write_commitments
-from postprocess.extensions.procurement.form.rows import COLUMNS
-from postprocess.extensions.procurement.measure.accept import AcceptanceDemand, open_committed
+from postprocess.extensions.procurement.accept import AcceptanceDemand, open_committed
+from postprocess.extensions.procurement.builds import OfficialSource
+from postprocess.extensions.procurement.commitments import Commitment, read_commitments, write_commitments
+from postprocess.extensions.procurement.form_rows import COLUMNS
+from postprocess.extensions.procurement.offer import RULES, open_offer, read_sealed
 from postprocess.extensions.procurement.rules.rules import hash_rules
+from postprocess.extensions.procurement.run_rules import find_sealed
 from postprocess.extensions.procurement.sealed import (
     check_folder,
     check_opened,

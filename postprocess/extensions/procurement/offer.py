@@ -19,9 +19,9 @@ from postprocess.base import files, records
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc, plural, utc_now
 from postprocess.base.strict_json import parse_json
-from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.rules.layouts import AskedCase, MachineFacts, OfferPlan, plan_offer
 from postprocess.extensions.procurement.rules.rules import TOLD, RuleCase, Rules, read_rules
+from postprocess.extensions.procurement.violations import Code, Violation
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome

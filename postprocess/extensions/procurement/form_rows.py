@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postprocess.base.formats import SECONDS, SHOWN, parse_utc, plural
-from postprocess.extensions.procurement.check.offer import MeasuredRow, OpenedOffer, RowKey
+from postprocess.extensions.procurement.offer import MeasuredRow, OpenedOffer, RowKey
 from postprocess.extensions.procurement.rules.rules import RuleCase, Rules, parse_quantity
 from postprocess.stats.acceptance import EXACT, LEAST_LAUNCHES, ORDERED, ToleranceLimit, compute_tolerance_limit
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.extensions.procurement.check.offer import open_offer
-from postprocess.extensions.procurement.form import spreadsheet
-from postprocess.extensions.procurement.form.commitments import read_commitments
-from postprocess.extensions.procurement.form.rows import COLUMNS, build_form, round_to_worse, show, take
-from postprocess.extensions.procurement.form.spreadsheet import (
+from postprocess.extensions.procurement import spreadsheet
+from postprocess.extensions.procurement.commitments import read_commitments
+from postprocess.extensions.procurement.form_rows import COLUMNS, build_form, round_to_worse, show, take
+from postprocess.extensions.procurement.offer import open_offer
+from postprocess.extensions.procurement.spreadsheet import (
     CSV,
     HEAD,
     MOST_BYTES,

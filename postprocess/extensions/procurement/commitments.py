@@ -13,19 +13,8 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import DASH, SECONDS, TextTable, format_significant, parse_decimal, quantity, size
 from postprocess.base.records import Measured, is_measurable, is_same_page, read_record
 from postprocess.base.sanitize import sanitize_line
-from postprocess.extensions.procurement.check.offer import (
-    COMMITMENTS,
-    RULES,
-    LaunchEvidence,
-    MeasuredRow,
-    OpenedOffer,
-    ToldFacts,
-    UnmeasuredMpi,
-)
-from postprocess.extensions.procurement.check.run_rules import list_speed_limits
-from postprocess.extensions.procurement.check.violations import Code, Violation
-from postprocess.extensions.procurement.form import spreadsheet
-from postprocess.extensions.procurement.form.rows import (
+from postprocess.extensions.procurement import spreadsheet
+from postprocess.extensions.procurement.form_rows import (
     DIGITS,
     FILLED,
     TYPED,
@@ -39,7 +28,18 @@ from postprocess.extensions.procurement.form.rows import (
     show,
     take,
 )
+from postprocess.extensions.procurement.offer import (
+    COMMITMENTS,
+    RULES,
+    LaunchEvidence,
+    MeasuredRow,
+    OpenedOffer,
+    ToldFacts,
+    UnmeasuredMpi,
+)
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules
+from postprocess.extensions.procurement.run_rules import list_speed_limits
+from postprocess.extensions.procurement.violations import Code, Violation
 from postprocess.model.case import Case
 from postprocess.report.document import Document, Tone, render_html, table_section
 

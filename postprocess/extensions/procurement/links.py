@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from postprocess.base.formats import plural, utc_now
 from postprocess.calibration.machine_load import start_load_monitor
-from postprocess.extensions.procurement.check.offer import LaunchEvidence
 from postprocess.extensions.procurement.judge import JudgedLinks
-from postprocess.extensions.procurement.measure.run import OfferBench
+from postprocess.extensions.procurement.measure import OfferBench
+from postprocess.extensions.procurement.offer import LaunchEvidence
 from postprocess.extensions.procurement.rules.layouts import MachineFacts, count_nodes
 from postprocess.extensions.procurement.rules.rules import LinksRule, Rules
 from postprocess.features.links import text

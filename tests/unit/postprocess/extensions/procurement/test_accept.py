@@ -15,10 +15,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.signature import ACCEPTANCE, OFFER, find_fingerprint
 from postprocess.cli.output_files import is_own_output
-from postprocess.extensions.procurement.check.offer import RULES, open_offer
-from postprocess.extensions.procurement.check.violations import Code, Violation
-from postprocess.extensions.procurement.form.commitments import Commitment, write_commitments
-from postprocess.extensions.procurement.measure.accept import (
+from postprocess.extensions.procurement.accept import (
     MEASURED,
     OFFERED,
     AcceptanceDemand,
@@ -27,9 +24,12 @@ from postprocess.extensions.procurement.measure.accept import (
     judge_measured,
     refuse_foreign_launches,
 )
+from postprocess.extensions.procurement.commitments import Commitment, write_commitments
+from postprocess.extensions.procurement.offer import RULES, open_offer
 from postprocess.extensions.procurement.protocol import ACCEPT
 from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.extensions.procurement.sealed import check_folder, open_archive, seal_archive
+from postprocess.extensions.procurement.violations import Code, Violation
 from postprocess.main import main
 from tests.support.factories.offer import (
     DAY,

@@ -25,9 +25,9 @@ from postprocess.base.formats import plural
 from postprocess.base.processes import run_captured
 from postprocess.base.records import Text, parse_record
 from postprocess.base.strict_json import read_json
-from postprocess.extensions.procurement.check.offer import PATCHES, LaunchEvidence, Patch
-from postprocess.extensions.procurement.check.violations import Code, Violation
+from postprocess.extensions.procurement.offer import PATCHES, LaunchEvidence, Patch
 from postprocess.extensions.procurement.rules.rules import Category, Change, Rules
+from postprocess.extensions.procurement.violations import Code, Violation
 from postprocess.model.conditions import flags_of
 from postprocess.model.launch import Records
 from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS

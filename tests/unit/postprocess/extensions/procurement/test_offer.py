@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.extensions.procurement.check.builds import OfferSources, find_changed_flags
-from postprocess.extensions.procurement.check.offer import PASSES, RULES, TELL, Patch, ToldFacts, open_offer
-from postprocess.extensions.procurement.check.run_rules import check_offer, list_speed_limits
-from postprocess.extensions.procurement.check.violations import Code, Violation, format_violations, is_rejected
+from postprocess.extensions.procurement.builds import OfferSources, find_changed_flags
+from postprocess.extensions.procurement.offer import PASSES, RULES, TELL, Patch, ToldFacts, open_offer
 from postprocess.extensions.procurement.rules.rules import hash_rules
+from postprocess.extensions.procurement.run_rules import check_offer, list_speed_limits
+from postprocess.extensions.procurement.violations import Code, Violation, format_violations, is_rejected
 from tests.support.factories import benchmark, record
 from tests.support.factories.launch import case
 from tests.support.factories.offer import (

@@ -16,12 +16,12 @@ from postprocess.base.progress import Progress
 from postprocess.base.version import VERSION
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import start_load_monitor
-from postprocess.extensions.procurement.check import offer
-from postprocess.extensions.procurement.check.builds import OfficialSource
-from postprocess.extensions.procurement.check.run_rules import check_offer
-from postprocess.extensions.procurement.check.violations import Code, list_broken
+from postprocess.extensions.procurement import offer
+from postprocess.extensions.procurement.builds import OfficialSource
 from postprocess.extensions.procurement.rules import layouts
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules, read_rules
+from postprocess.extensions.procurement.run_rules import check_offer
+from postprocess.extensions.procurement.violations import Code, list_broken
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import PARTITION

@@ -10,8 +10,8 @@ from itertools import combinations
 
 from postprocess.base import formats
 from postprocess.calibration.machine_load import BUSY_SHARE
-from postprocess.extensions.procurement.check import builds
-from postprocess.extensions.procurement.check.offer import (
+from postprocess.extensions.procurement import builds
+from postprocess.extensions.procurement.offer import (
     RULES,
     SESSIONS,
     TELL,
@@ -22,9 +22,9 @@ from postprocess.extensions.procurement.check.offer import (
     ToldFacts,
     read_sealed,
 )
-from postprocess.extensions.procurement.check.violations import Code, Violation
 from postprocess.extensions.procurement.rules.layouts import count_needed_launches, plan_offer
 from postprocess.extensions.procurement.rules.rules import Rules, hash_rules
+from postprocess.extensions.procurement.violations import Code, Violation
 from postprocess.judging import outcome
 from postprocess.model.case import Case
 from postprocess.model.conditions import cpus_of

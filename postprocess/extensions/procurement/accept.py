@@ -20,8 +20,11 @@ from postprocess.base.records import is_same, is_same_page
 from postprocess.base.strict_json import parse_json
 from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.procurement import judge, protocol
-from postprocess.extensions.procurement.check.builds import OfficialSource
-from postprocess.extensions.procurement.check.offer import (
+from postprocess.extensions.procurement.builds import OfficialSource
+from postprocess.extensions.procurement.judge import Acceptance
+from postprocess.extensions.procurement.links import judge_links, measure_links
+from postprocess.extensions.procurement.measure import OfferBench, OfferDemand, begin_folder, plan_on_site
+from postprocess.extensions.procurement.offer import (
     PASSES,
     PATCHES,
     RULES,
@@ -32,12 +35,8 @@ from postprocess.extensions.procurement.check.offer import (
     copy_told,
     open_offer,
 )
-from postprocess.extensions.procurement.check.run_rules import check_delivery, check_offer
-from postprocess.extensions.procurement.check.violations import Code, Violation, format_violations
-from postprocess.extensions.procurement.judge import Acceptance
-from postprocess.extensions.procurement.measure.links import judge_links, measure_links
-from postprocess.extensions.procurement.measure.run import OfferBench, OfferDemand, begin_folder, plan_on_site
 from postprocess.extensions.procurement.rules.rules import BASELINE, Rules
+from postprocess.extensions.procurement.run_rules import check_delivery, check_offer
 from postprocess.extensions.procurement.sealed import (
     UNKNOWN,
     CheckedOffer,
@@ -48,6 +47,7 @@ from postprocess.extensions.procurement.sealed import (
     unpacked,
     verify_seal,
 )
+from postprocess.extensions.procurement.violations import Code, Violation, format_violations
 from postprocess.model.session import Request
 from postprocess.report import document
 from postprocess.session.lifecycle.context import SessionContext, open_session_context

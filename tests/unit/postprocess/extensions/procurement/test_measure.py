@@ -10,22 +10,16 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
-from postprocess.extensions.procurement.check.offer import (
-    RULES,
-    TELL,
-    format_told_template,
-    open_offer,
-    read_told,
-)
-from postprocess.extensions.procurement.form.commitments import FORM_HTML, render_form
-from postprocess.extensions.procurement.form.rows import build_form
-from postprocess.extensions.procurement.measure.run import (
+from postprocess.extensions.procurement.commitments import FORM_HTML, render_form
+from postprocess.extensions.procurement.form_rows import build_form
+from postprocess.extensions.procurement.measure import (
     OfferBench,
     OfferDemand,
     describe_failed,
     find_unplanned,
     sum_job_seconds,
 )
+from postprocess.extensions.procurement.offer import RULES, TELL, format_told_template, open_offer, read_told
 from postprocess.extensions.procurement.rules.layouts import plan_offer
 from postprocess.extensions.procurement.rules.rules import TOLD, read_rules
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome, fail_launch

@@ -17,7 +17,7 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.strict_json import format_external
-from postprocess.extensions.procurement.form.rows import COLUMNS, FILLED, TYPED, Cell, FormRow
+from postprocess.extensions.procurement.form_rows import COLUMNS, FILLED, TYPED, Cell, FormRow
 
 XLSX, CSV = "offer.xlsx", "offer.csv"
 MOST_BYTES, MOST_ROWS = 100_000_000, 100_000  #: of a spreadsheet, unpacked

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from postprocess.extensions.procurement.check.offer import LaunchEvidence, OfferPass
 from postprocess.extensions.procurement.judge import JudgedLinks
-from postprocess.extensions.procurement.measure.links import find_links_verdict, judge_links, list_links_looks
+from postprocess.extensions.procurement.links import find_links_verdict, judge_links, list_links_looks
+from postprocess.extensions.procurement.offer import LaunchEvidence, OfferPass
 from postprocess.extensions.procurement.rules.layouts import MachineFacts
 from postprocess.extensions.procurement.rules.rules import Rules, lint_text
 from postprocess.features.links.data import PairSweep

@@ -1,1 +1,0 @@
-"""A folder of launches held against the rules: every violation has a code. It may know the rules."""

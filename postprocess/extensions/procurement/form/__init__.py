@@ -1,1 +1,0 @@
-"""What a bidder commits to, and the form for it: page, CSV, spreadsheet. It may know rules and check."""
