@@ -39,8 +39,10 @@ def check_options_take_effect(arguments: argparse.Namespace) -> None:
         value = given.get(option.name)
         programs = option.programs_with(value)
         if value and chosen and not {*chosen} & {*programs}:
+            *others, last = programs
+            named = f"{', '.join(others)} and {last}" if others else last
             raise UsageError(
-                f"{option.flag} {value}: is for {' and '.join(programs)} only, and --program "
+                f"{option.flag} {value}: is for {named} only, and --program "
                 f"{','.join(chosen)} chooses no such program; drop one of the two options"
             )
 

@@ -79,7 +79,7 @@ def test_variables_may_name_a_chosen_environment_in_full_or_by_its_family(work: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--program osu --trials 5", "--trials 5: is for mpicost and kernels only, and --program osu "),
+        ("--program osu --trials 5", "--trials 5: is for mpicost, kernels and gpu only, and --program osu "),
         ("--program mpicost --iterations 7", "--iterations 7: is for osu and imb only, "),
         ("--program osu,imb --cache flush", "--cache flush: is for mpicost only, "),
         ("--program mpicost,osu --cache rotate", "--cache rotate: is for imb only, "),
