@@ -24,6 +24,17 @@ static size_t list_length(const char *list)
     return length;
 }
 
+/* Entries between commas, each perhaps with sizes behind it. */
+static size_t entry_count(const char *list)
+{
+    size_t count = 1;
+    while ((list = strchr(list, ',')) != NULL) {
+        count++;
+        list++;
+    }
+    return count;
+}
+
 /* The sizes at which a routine is timed, what separates them, and the option they come from. */
 struct sizes {
     const char *list;
@@ -340,8 +351,8 @@ static size_t items_most(const struct options *options)
 {
     enum { SIZES_MOST = 24 }; /* in an entry of the table */
     size_t sizes = options->bytes != NULL ? list_length(options->bytes) : 0;
-    size_t own = list_length(routines_asked_for(options));
-    return routine_count * (sizes > SIZES_MOST ? sizes : SIZES_MOST) + own * (sizes + 1);
+    const char *asked = routines_asked_for(options);
+    return entry_count(asked) * (sizes > SIZES_MOST ? sizes : SIZES_MOST) + list_length(asked);
 }
 
 bool plan_open(struct plan *plan, struct memory *memory, const struct options *options,

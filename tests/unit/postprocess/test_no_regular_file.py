@@ -37,6 +37,7 @@ PACKAGES = ("postprocess", "site_configs", "spack_envs", "reframe_checks")
 OWN_WAY = {
     "postprocess/base/files.py",
     "postprocess/base/processes.py",
+    "site_configs/topology/gpus.py",
     "site_configs/topology/machine.py",
     "postprocess/stats/priors.py",
 }

@@ -89,6 +89,7 @@ def test_an_environment_tells_the_checks_what_they_may_know(monkeypatch, tmp_pat
     assert entry["extras"] == {
         "accept": {},
         "transports": {},
+        "gpu": "",
         "launch_variables": {},
         "by_hand": {},
         "library": "MPICH Version: 5",
@@ -186,6 +187,7 @@ def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
         "defaults": {},
         "exact": False,
         "shared_memory_bytes": 0,
+        "gpus": {},
         "reference_days": 180,
         "session_gap_minutes": 20,
     }

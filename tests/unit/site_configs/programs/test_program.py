@@ -65,4 +65,4 @@ def test_what_is_built_to_have_a_program():
 def test_options_by_program():
     assert find_programs("seconds_per_layout") == ("mpicost", "kernels", "gpu")
     assert find_usual_values("seconds_per_layout") == {}
-    assert find_usual_values("trials") == {"mpicost": 51, "kernels": 6}
+    assert find_usual_values("trials") == {"mpicost": 51, "kernels": 6, "gpu": 51}
