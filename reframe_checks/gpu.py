@@ -6,39 +6,17 @@ takes their memory (``gpu=``).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
-from reframe.core.runtime import runtime
 
 from postprocess.model.case import Case
-from postprocess.model.gpu import GPU
+from postprocess.model.gpu import BYTES, GPU
 from postprocess.model.plan import PlannedLaunch, SkippedCase
-from postprocess.model.routines import gpu as known
 from postprocess.model.routines.mpicost import WARM
-from reframe_checks.common.layouts import NOWHERE
+from reframe_checks.common.layouts import list_gpu_layouts_on, list_on_all_partitions
 from reframe_checks.common.mpicost import MpicostCheck
-from reframe_checks.common.user_options import select_layouts
-from site_configs.schema.partition_facts import PartitionFacts
-from site_configs.topology.gpus import Gpus, list_gpu_layouts
+from site_configs.topology.gpus import Gpus
 from site_configs.topology.layouts import Layout
-
-
-def list_layouts_on(part) -> list[Layout]:
-    """List the layouts of one rank a GPU on a partition; none where it declares no GPUs."""
-    facts = PartitionFacts.of_partition(part)
-    if facts.gpus is None or facts.exact or not facts.cores_per_node:
-        return []
-    own = tuple(list_gpu_layouts(facts.gpus, facts.cores_per_node, facts.nodes))
-    chosen = select_layouts(part.name, replace(facts, layouts=own))
-    return [layout for layout in chosen if layout.per_node <= facts.gpus.per_node]
-
-
-def list_all_layouts() -> list[str]:
-    """List every layout at which GPUs are measured on some partition of this site."""
-    found = sorted({layout for part in runtime().system.partitions for layout in list_layouts_on(part)})
-    return [str(layout) for layout in found] or [NOWHERE]
 
 
 @rfm.simple_test
@@ -47,14 +25,14 @@ class gpu(MpicostCheck):
 
     descr = "MPI calls on the memory of GPUs"
     program = GPU
-    table = {name: list(sizes) for name, sizes in known.BYTES.items()}
-    layout = parameter(list_all_layouts())
+    table = {name: list(sizes) for name, sizes in BYTES.items()}
+    layout = parameter(list_on_all_partitions(list_gpu_layouts_on))
     cache = WARM  # nothing cools the caches of a GPU
     site_variables = tuple(name for name in MpicostCheck.site_variables if name != "cache")
 
     def layouts_on(self, part) -> list[Layout]:
         """Return the layouts of one rank a GPU."""
-        return list_layouts_on(part)
+        return list_gpu_layouts_on(part)
 
     @property
     def gpus(self) -> Gpus:

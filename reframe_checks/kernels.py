@@ -16,7 +16,7 @@ from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.routines import kernels as known
 from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.mpicost import WARM
-from reframe_checks.common.layouts import count_usable_threads, list_all_kernel_layouts, list_kernel_layouts_on
+from reframe_checks.common.layouts import count_usable_threads, list_kernel_layouts_on, list_on_all_partitions
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.requested import RequestedCheck
 from reframe_checks.common.user_options import read_choice
@@ -34,7 +34,7 @@ class kernels(RequestedCheck):
     descr = "Application kernels as Taboada et al. measured them"
     program = KERNELS
     table = {name: [count] for name, count in known.BYTES.items()}
-    layout = parameter(list_all_kernel_layouts())
+    layout = parameter(list_on_all_partitions(list_kernel_layouts_on))
     site_variables = tuple(
         variable
         for variable in MpicostCheck.site_variables

@@ -39,7 +39,7 @@ def build_drift_table(found: Sequence[Cluster]) -> TextTable:
 
 
 def format_cluster_row(cluster: Cluster) -> tuple[str, ...]:
-    """Format the cells of a row. Of many cases sizes and levels are told from the least to the largest."""
+    """Format the cells of a row. Sizes and levels of many cases are shown from the least to the largest."""
     findings = [change.finding for change in cluster.changes]
     return (
         describe_direction(cluster.worst.finding),
@@ -209,7 +209,7 @@ DAYS = 60  #: that are read, which costs a night a second or two
 def drift_note(store: Path) -> str:
     """Return the line on drift at the end of a night; empty if there is nothing to say.
 
-    Looks at ``DAYS`` days, once there are nights enough. A store that cannot be read is told, and
+    Looks at ``DAYS`` days, once there are nights enough. A store that cannot be read gets a message, and
     does not end the night.
     """
     try:

@@ -16,11 +16,10 @@ from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.outcome import determine_outcome
-from postprocess.model.gpu import GPU
+from postprocess.model.gpu import GPU, split_name
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN, CHOOSING, PROCESSES, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, write_launch
-from postprocess.model.routines.gpu import split_name
 from postprocess.model.routines.mpicost import ROUTINES, WARM
 from postprocess.model.session import Selection
 from postprocess.parsers import reframe_report

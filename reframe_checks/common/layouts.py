@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from reframe.core.runtime import runtime
 
 from reframe_checks.common.user_options import select_layouts
 from site_configs.schema.partition_facts import PartitionFacts
 from site_configs.schema.reframe_request import current_request
+from site_configs.topology.gpus import list_gpu_layouts
 from site_configs.topology.layouts import Layout, list_kernel_layouts
 
 NOWHERE = "1x1"  #: the layout of a partition that measures none: a parameter must have a value
@@ -28,10 +31,19 @@ def count_usable_threads(facts: PartitionFacts) -> int:
     return 1 if current_request().oversubscribe else facts.threads_per_core
 
 
-def list_all_kernel_layouts() -> list[str]:
-    """Return every layout at which kernels are measured on some partition of this site."""
-    parts = runtime().system.partitions
-    found = sorted({layout for part in parts for layout in list_kernel_layouts_on(part)})
+def list_gpu_layouts_on(part) -> list[Layout]:
+    """List the layouts of one rank a GPU on a partition; none where it declares no GPUs."""
+    facts = PartitionFacts.of_partition(part)
+    if facts.gpus is None or facts.exact or not facts.cores_per_node:
+        return []
+    own = tuple(list_gpu_layouts(facts.gpus, facts.cores_per_node, facts.nodes))
+    chosen = select_layouts(part.name, replace(facts, layouts=own))
+    return [layout for layout in chosen if layout.per_node <= facts.gpus.per_node]
+
+
+def list_on_all_partitions(list_on: Callable[[Any], list[Layout]]) -> list[str]:
+    """List every layout that a function lists on some partition of this site."""
+    found = sorted({layout for part in runtime().system.partitions for layout in list_on(part)})
     return [str(layout) for layout in found] or [NOWHERE]
 
 

@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Any
 
 from postprocess.model.case import Case
-from postprocess.model.routines import gpu, kernels
+from postprocess.model.gpu import split_name
+from postprocess.model.routines import kernels
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.requested import REQUESTED, WEEKLY, WEEKLY_ROUTINES
@@ -206,7 +207,7 @@ def find_routine(name: str) -> Routine:
 
     :raises ValueError: if mpicost has none.
     """
-    plain, _ = gpu.split_name(name)
+    plain, _ = split_name(name)
     for routine in (*ROUTINES, *KERNEL_ROUTINES):
         if routine.name == plain:
             return routine if plain == name else replace(routine, name=name)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.model.gpu import explain_wrong_gpu
-from postprocess.model.routines.gpu import BYTES
+from postprocess.model.gpu import BYTES, explain_wrong_gpu
 from postprocess.parsers.mpicost import read_launch
 from tests.support.faults import each_of, plants
 from tests.support.mpicost import FAMILIES, Ended, library, preload, program
