@@ -62,7 +62,6 @@ class ReframeDriver:
         checks = selection.checks or self.source / "reframe_checks"
         words += ["-C", str(selection.site), "-c", str(checks), "-R"]
         words += ["--prefix", str(self.session / "reframe"), "--report-file", str(self.report)]
-        words += ["--perflogdir", str(self.session / "reframe" / "perflogs")]
         words += [f"--tag=^{selection.tag}$"] if selection.tag else []
         words += [f"--repeat={selection.launches}"]
         words += [f"--exec-policy={'async' if selection.side_by_side else 'serial'}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from postprocess.model.conditions import conditions_of
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import Verdict
-from postprocess.references.catalog import load_catalog
+from postprocess.references.catalog import ReferenceSet, load_catalog
 from postprocess.stats.band import compute_band, convert_to_reframe
 from postprocess.stats.launches import locate_case
 from reframe_checks.common.user_options import SOURCE, is_in_session
@@ -92,6 +93,12 @@ def format_calibration(launch: PlannedLaunch, case: Case, site: str) -> str:
     return quote_words(words)
 
 
+@cache
+def load_references(place: tuple[str, str], roots: tuple[Path, ...]) -> ReferenceSet | None:
+    """Load the references of a place once for all jobs of a run; None if it has none."""
+    return load_catalog(roots, [place]).sets.get(place)
+
+
 def find_bands(
     place: tuple[str, str], roots: Sequence[Path], whole: Iterable[tuple[PlannedLaunch, LaunchOutcome]]
 ) -> KnownBands:
@@ -100,7 +107,7 @@ def find_bands(
     :param place: ``system:partition`` and environment
     :param whole: the starts that ended well
     """
-    reference_set = load_catalog(roots, [place]).sets.get(place)
+    reference_set = load_references(place, tuple(roots))
     known = KnownBands({}, {}, {}, set())
     if reference_set is None:
         return known

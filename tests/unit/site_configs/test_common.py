@@ -244,6 +244,7 @@ def test_by_hand_a_site_is_for_its_hosts_and_in_a_session_for_the_one_it_was_cho
     session = ask(monkeypatch)
     assert system(a_site())["hostnames"] == [".*"]
     assert a_site()["logging"][0]["handlers"][1]["name"] == f"{session}/reframe.log"
+    assert a_site()["logging"][0]["handlers_perflog"] == []
 
 
 @pytest.mark.parametrize(("looking", "expected"), [(None, "lmod"), (False, "lmod"), (True, "nomod")])
