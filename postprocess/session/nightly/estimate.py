@@ -67,6 +67,12 @@ class NightEstimate:
     calibration: float  #: of those that only the first night makes; 0 if it makes none
     launches: int  #: of the calibration
     measured: bool  #: whether all of it is as long as it was before, and nothing is guessed
+    deferred: float = 0.0  #: of ``night``, which the first night leaves to later ones
+
+    @property
+    def tonight(self) -> float:
+        """Seconds of the launches that this night judges."""
+        return self.night - self.deferred
 
     def describe(self, mode: str = "nightly") -> Iterator[str]:
         """Describe it in words: tonight, and every later night; or now, and later, of what is no night."""
@@ -77,7 +83,7 @@ class NightEstimate:
             return
         number = plural(self.launches, "launch", "es")
         first = f"{duration(self.calibration)} for {number} of a first calibration"
-        total = duration(self.calibration + self.night)
+        total = duration(self.calibration + self.tonight)
         yield f"{now}: about {total}, of it {first}{rough}"
         yield f"{later}: about {duration(self.night)}"
 
@@ -104,8 +110,12 @@ def estimate_night(
     first = [launch for launch in planned if launch.number == 1]
     unknown = list_uncalibrated(work.provisional, catalog, first) if calibrates else []
     before = [(job, choose_automatic_launches(job.launches[0])) for job in list_jobs(unknown)]
+    once = {job.program for job, number in before if number == 1 and not job.launches[0].exact}
+    once -= {job.program for job in made if job.key not in {job.key for job, _ in before}}
+    deferred = [job for job in made if job.program in once]
     return NightEstimate(
         night=sum(map(estimate, made)),
+        deferred=sum(map(estimate, deferred)) if len(deferred) < len(made) else 0.0,
         calibration=sum(estimate(job) * number for job, number in before),
         launches=sum(number for _, number in before),
         measured=all(job.key[0] in known for job in made),

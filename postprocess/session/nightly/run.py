@@ -31,7 +31,7 @@ from postprocess.judging.suspicion import SessionHistory, read_history
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch, select_launch_counts
 from postprocess.model.options import PROGRAM
-from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
+from postprocess.model.plan import PlannedLaunch, SkippedCase, drop_plan, list_places
 from postprocess.model.routines.mpicost import OWN_PROGRAMS, program_sort_key
 from postprocess.model.session import CONFIRM_SHARE, Request, Selection, Session
 from postprocess.model.verdict import CaseResult
@@ -39,7 +39,7 @@ from postprocess.references import decisions
 from postprocess.references.catalog import ReferenceCatalog, describe_unusual_trials
 from postprocess.references.decisions import ExpectedFailure
 from postprocess.runner.reframe import ReframeDriver
-from postprocess.runner.reframe_pass import find_program, make_plan, run_plan
+from postprocess.runner.reframe_pass import assess_launches, find_program, make_plan, run_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
     measure_in_new_session,
@@ -49,7 +49,7 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
 from postprocess.session.lifecycle.validation import UNVERIFIED, DataVerification, verify_data
-from postprocess.session.nightly.calibrate import calibrate_unknown
+from postprocess.session.nightly.calibrate import calibrate_unknown, is_without_usable_reference
 from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts, estimate_night
 from postprocess.session.nightly.learning import Lesson, learn_night
 from postprocess.session.nightly.nodes import describe_late_nodes, describe_node_facts
@@ -133,9 +133,11 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             tell_estimate(context, planned, catalog)
         parts = split_by_builds(context, planned)
         build_part(context, session, planned, parts[0])
+        before = catalog
         catalog, failed = calibrate_part(context, planned, parts[0], catalog)
         with progress.phase("set-up"):
             selection, planned = plan_night_launches(context, reframe, planned)
+            planned = defer_measured_once(planned, before, catalog)
         load = start_load_monitor()
         finished = run_part(context, reframe, selection, planned, parts[0])
         for programs in parts[1:]:
@@ -144,8 +146,10 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             with progress.keeping("first verdicts"):
                 show_first_verdicts(context, session, finished, results)
             build_part(context, session, planned, programs)
+            before = catalog
             catalog, others = calibrate_part(context, planned, programs, catalog)
             failed += others
+            planned = defer_measured_once(planned, before, catalog)
             finished += run_part(context, reframe, selection, planned, programs)
         share = load.share() if context.prepared.inventory else None
         verified, proof, ended = prove_night(context, finished)
@@ -200,7 +204,7 @@ def tell_estimate(context: SessionContext, planned: Sequence[PlannedLaunch], cat
     found = estimate_night(context.work, planned, catalog, request.launches, calibrates=not request.strict)
     for line in found.describe(request.mode):
         progress.say(line)
-    progress.expected = {"calibration": found.calibration, "running": found.night}
+    progress.expected = {"calibration": found.calibration, "running": found.tonight}
 
 
 def prove_night(
@@ -308,6 +312,50 @@ def calibrate_part(
     return context.load_references(planned), failed
 
 
+DEFERRED = "measured tonight for the first time, in one launch; later nights hold theirs against it"
+
+
+def defer_measured_once(
+    planned: Sequence[PlannedLaunch], before: ReferenceCatalog, after: ReferenceCatalog
+) -> list[PlannedLaunch]:
+    """Skip programs that the night has just calibrated in one launch: a second one would judge nothing.
+
+    They run all the same if nothing else does.
+
+    :param before: references before the calibration
+    :param after: references with what it measured
+    """
+    rest = {launch.program for launch in planned if launch.cases}
+    deferred = {
+        program
+        for program in rest
+        if all(
+            is_measured_once(launch, before, after)
+            for launch in planned
+            if launch.program == program and launch.cases
+        )
+    }
+    if not rest - deferred:
+        return list(planned)
+    return [defer_launch(launch) if launch.program in deferred else launch for launch in planned]
+
+
+def is_measured_once(launch: PlannedLaunch, before: ReferenceCatalog, after: ReferenceCatalog) -> bool:
+    """Return whether all references of a launch are of one launch of this night."""
+    found = [after.reference(case) for case in launch.cases]
+    return (
+        not launch.exact
+        and all(is_without_usable_reference(before, launch, case) for case in launch.cases)
+        and all(reference is not None and reference.launches == 1 for reference in found)
+    )
+
+
+def defer_launch(launch: PlannedLaunch) -> PlannedLaunch:
+    """Return a launch whose cases are skipped, because later nights judge them."""
+    skips = (SkippedCase(case, DEFERRED) for case in launch.cases)
+    return replace(launch, cases=(), skips=(*launch.skips, *skips))
+
+
 def run_part(
     context: SessionContext,
     reframe: ReframeDriver,
@@ -317,9 +365,11 @@ def run_part(
 ) -> list[FinishedLaunch]:
     """Run the launches of some programs of a plan."""
     part = [launch for launch in planned if launch.program in programs]
-    if len(part) < len(planned):
-        choice = selection.choice | {PROGRAM.variable: list(programs)}
-        selection = replace(selection, choice=choice)
+    running = sorted({launch.program for launch in part if launch.cases})
+    if not running:
+        return assess_launches(part, reframe, [], 0.0).finished
+    if {launch.program for launch in planned} - set(running):
+        selection = replace(selection, choice=selection.choice | {PROGRAM.variable: running})
     with context.progress.phase("running"):
         done = run_plan(reframe, selection, part, context.progress)
     context.progress.move("running", "build", done.build_seconds)

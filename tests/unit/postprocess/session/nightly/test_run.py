@@ -16,20 +16,22 @@ from postprocess.base.progress import Progress
 from postprocess.judging.confirmation import Confirmation
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch, list_places
+from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.references import decisions
-from postprocess.references.catalog import load_catalog
+from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.runner.reframe_pass import PassRecord
 from postprocess.session.lifecycle import context as desk_module
 from postprocess.session.lifecycle.validation import DataVerification
 from postprocess.session.nightly import run
 from postprocess.session.nightly import run as module
 from postprocess.session.nightly.run import build_part
-from tests.support.factories.launch import CASES, PLACE, case, planned, write_references
+from tests.support.factories.launch import CASES, PLACE, case, catalog_of, planned, write_references
 from tests.support.faults import plants
 
 SLOW = CaseResult(case("scatter"), Verdict.REGRESSED, "slow", value=1.3, reference=1.0)
+NOTHING = PassRecord([], 0.0)
 PROGRESS = Progress(Console(quiet=True))
 SITE = Path("site_configs/local.py")
 
@@ -112,7 +114,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
         "report_plan": lambda *_: None,
         "learn_night": lambda *_: "",
         "calibrate_unknown": lambda _, __, catalog: (catalog, []),
-        "run_plan": lambda *_: PassRecord([], 0.0),
+        "run_plan": lambda *_: NOTHING,
         "evaluate_launches": lambda *_: [SLOW],
         "confirm_slow_cases": lambda results, *_: Confirmation(results),
         "finish_session": made.keep,
@@ -391,3 +393,45 @@ def test_what_several_mpis_lack_is_built_for_them_at_once(
     build_part(context, SimpleNamespace(directory=tmp_path), plan, ["mpicost"])
     folder = tmp_path / run.FOLDER
     assert called == ([(expected, "mpicost", folder)] if expected else [])
+
+
+ONCE = [case(program="imb", routine=name, cache="warm") for name in ("bcast", "barrier")]
+OWN, IMB = planned(), planned(test="imb", program="imb", cases=tuple(ONCE))
+ELSEWHERE = replace(IMB, environment="other", cases=tuple(replace(each, environment="other") for each in ONCE))
+
+
+def references_of(cases, launches: int) -> ReferenceCatalog:
+    return catalog_of([Reference(each, 1e-6, 0.1, launches) for each in cases])
+
+
+@pytest.mark.parametrize(
+    ("planned", "before", "after", "deferred"),
+    [
+        ([OWN, IMB], [], references_of(ONCE, 1), ["imb"]),
+        ([IMB], [], references_of(ONCE, 1), []),  # the night would measure nothing
+        ([OWN, IMB], [], references_of(ONCE, 5), []),
+        ([OWN, IMB], [], references_of(ONCE[:1], 1), []),  # a launch of the calibration failed
+        ([OWN, IMB], ONCE, references_of(ONCE, 1), []),  # it is of another night
+        ([OWN, replace(IMB, exact=True)], [], references_of(ONCE, 1), []),
+        ([OWN, IMB, ELSEWHERE], [], references_of(ONCE, 1), []),  # which has a reference of other nights
+    ],
+)
+def test_what_a_night_calibrated_in_one_launch_is_judged_by_later_nights(planned, before, after, deferred):
+    found = run.defer_measured_once(planned, references_of(before, 1), after)
+    assert [launch.program for launch in found if not launch.cases] == deferred
+    assert [launch.all_cases for launch in found] == [launch.all_cases for launch in planned]
+    reasons = {skip.reason for launch in found for skip in launch.skips}
+    assert reasons == ({run.DEFERRED} if deferred else set())
+
+
+def test_a_first_night_does_not_launch_again_what_it_calibrated_in_one_launch(night: Night, monkeypatch):
+    """ReFrame is told to run the other programs only, and each skipped case is there."""
+    ran = []
+    night.planned, night.launches = [OWN, IMB], 1
+    calibrated = references_of(ONCE, 1)
+    monkeypatch.setattr(module, "calibrate_part", lambda *_: (calibrated, []))
+    monkeypatch.setattr(module, "run_plan", lambda _, chosen, part, __: ran.append((chosen, part)) or NOTHING)
+    night.begin()
+    ((chosen, part),) = ran
+    assert chosen.choice[module.PROGRAM.variable] == ["mpicost"]
+    assert [launch.cases for launch in part] == [OWN.cases, ()]
