@@ -28,7 +28,7 @@ from site_configs.topology.machine import measure_flush_seconds
 ROUGH_TRIAL, ROUGH_SIMULATED_TRIAL = 0.001, 0.006
 
 #: seconds of all iterations of a reference benchmark at one size, of small messages
-ROUGH_SIZE = 0.1
+ROUGH_SIZE = 0.03
 ROUGH_RATE = 2e9  #: bytes a second of large ones, with the time in which their data is checked
 
 ROUGH_START = 1.0  #: seconds to start a launch

@@ -94,7 +94,7 @@ def test_what_was_measured_before_is_better_than_a_rule():
     launches = [launch(4, 4), launch(5, 4)]
     known = {(("local:cpu", "mpich-5_0_2", "mpicost", 4, 4), 2, "evict"): 3600.0}
     assert estimate_night_cost(launches[:1], known).node_seconds == 3600
-    rule = "1 job roughly, 1 s a start, 1 ms a trial, 0.1 s a size, 2 GB/s"
+    rule = "1 job roughly, 1 s a start, 1 ms a trial, 0.03 s a size, 2 GB/s"
     rest = "whole nodes, no waiting in a queue"
     expected = f"estimated: 1 job as long as the last time; {rule}; {rest}"
     assert describe_estimate(launches, known) == expected
