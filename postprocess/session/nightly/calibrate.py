@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -232,18 +232,25 @@ def calibrate_cases(
     }
     some = any(map(catalog.reference, missing))
     others = " (existing ones were measured with other settings)" if some else ""
+    kept = list_kept_launches(context, missing)
+    left = max(launches - count_launches(kept, missing), 1)
+    more = (
+        f"{left} more {'launch' if left == 1 else 'launches'}"
+        if left < launches
+        else plural(left, "launch", "es")
+    )
     context.progress.note(
         f"no usable references for {', '.join(programs)} on {', '.join(environments)}{others}; "
-        f"calibrating with {plural(launches, 'launch', 'es')}. {worth}"
+        f"calibrating with {more}. {worth}"
     )
     chosen = context.request.selection
     counts = sorted({launch.processes for launch in unknown})
     choice = {**chosen.choice, PROCESSES.variable: counts, PROGRAM.variable: programs}
-    selection = replace(chosen, environments=environments, choice=choice, launches=launches)
+    selection = replace(chosen, environments=environments, choice=choice, launches=left)
     began = time.monotonic()
     done = run_calibration_pass(context, context.work.provisional, missing, selection)
     passes = [done]
-    while short := list_short_places(done.launches):
+    while short := list_short_places([*kept, *done.launches]):
         names = ", ".join(sorted(short))
         if time.monotonic() - began > PLACES_SECONDS:
             context.progress.note(
@@ -264,6 +271,19 @@ def calibrate_cases(
     for path in dict.fromkeys(path for each in passes for path in each.files):
         context.progress.say(f"references: {path}")
     return done
+
+
+def list_kept_launches(context: SessionContext, missing: Container[Case]) -> list[CalibrationLaunch]:
+    """List the launches of cases without a reference that an interrupted calibration has left."""
+    known = read_comparable_launches(context.work.root, context.request.selection)
+    known = select_as_now(known, find_conditions_now(context))
+    return [each for each in known if any(Case.from_key(key) in missing for key in each.values)]
+
+
+def count_launches(launches: Iterable[CalibrationLaunch], cases: Iterable[Case]) -> int:
+    """Count the launches that every one of these cases has."""
+    samples = collect_samples(launches)
+    return min(len(samples[case].launches) if case in samples else 0 for case in cases)
 
 
 PLACES_SECONDS = 125  #: after which a first calibration launches no more for places that few launches lay in

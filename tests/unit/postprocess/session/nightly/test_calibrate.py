@@ -81,6 +81,7 @@ class Night:
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]) -> None:
         self.notes: list[str] = []
         self.measured: list[set] = []
+        self.launches: list[int] = []  #: of each pass
         self.work = SimpleNamespace(root=root, provisional=root / "references")
         self.roots = [root / "reviewed", self.work.provisional]
         self.path = reference_file.locate_references(self.work.provisional, *PLACE)
@@ -95,6 +96,7 @@ class Night:
     def calibrate(self, _, root: Path, only: set, selection: Selection) -> PassResult:
         """A calibration whose launches take a second."""
         self.measured.append(only)
+        self.launches.append(selection.launches)
         chosen = selection.set_env, selection.oversubscribe
         by_hand = ledger.CalibrationHeader("", *chosen, shell=selection.shell).by_hand(PLACE[2])
         days = range(11, 11 + selection.launches)
@@ -113,6 +115,7 @@ class Night:
             request=request,
             prepared=SimpleNamespace(inventory=True),
             heard={},
+            proven={},
         )
         plan = [planned(by_hand=ledger.CalibrationHeader("", **options).by_hand(PLACE[2]))]
         catalog, _ = calibrate_unknown(context, plan, load_catalog(self.roots, list_places(plan)))
@@ -229,6 +232,18 @@ def test_only_the_cases_without_a_reference_of_use_are_measured(tmp_path, monkey
     update.update_references(night.work.provisional, plain)
     assert night.begin() == {1.0, 2.0}
     assert night.measured == [set(CASES[1:])]
+
+
+@pytest.mark.parametrize(("kept", "cases", "left"), [(12, CASES, 8), (25, CASES, 1), (12, CASES[1:], 20)])
+def test_a_night_goes_on_with_what_an_interrupted_calibration_left(tmp_path, monkeypatch, kept, cases, left):
+    """Of launches with other options by hand nothing counts, nor where a case has none."""
+    night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
+    ledger.append_launches(tmp_path, "a", [launch(2.0, day, cases=cases) for day in range(1, 1 + kept)])
+    ledger.append_launches(tmp_path, "b", [launch(2.0, 1, by_hand=OVERSUBSCRIBED) for _ in range(5)])
+    night.begin()
+    assert night.launches == [left]
+    assert f"calibrating with {left} " in night.notes[0]
+    assert ("more launch" in night.notes[0]) == (left < 20)
 
 
 # What a user asks for.
