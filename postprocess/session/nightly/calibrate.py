@@ -213,18 +213,6 @@ def calibrate_cases(
     context: SessionContext, catalog: ReferenceCatalog, unknown: Sequence[PlannedLaunch], launches: int
 ) -> PassResult:
     """Calibrate the cases of these launches that have no reference, or one with other options by hand."""
-    if all(launch.exact for launch in unknown):
-        worth = "Simulated time repeats exactly"
-    elif launches < ENOUGH_LAUNCHES:
-        worth = (
-            "These references are provisional: only large changes are detected; run ./plumbline calibrate "
-            "for better ones"
-        )
-    else:
-        worth = (
-            "All of them are of one hour, so differences between days are not in them; "
-            f"./plumbline calibrate --launches {2 * launches} on another day adds to them"
-        )
     programs = sorted({launch.program for launch in unknown})
     environments = sorted({launch.environment for launch in unknown})
     missing = {
@@ -234,14 +222,10 @@ def calibrate_cases(
     others = " (existing ones were measured with other settings)" if some else ""
     kept = list_kept_launches(context, missing)
     left = max(launches - count_launches(kept, missing), 1)
-    more = (
-        f"{left} more {'launch' if left == 1 else 'launches'}"
-        if left < launches
-        else plural(left, "launch", "es")
-    )
+    exact = all(launch.exact for launch in unknown)
     context.progress.note(
         f"no usable references for {', '.join(programs)} on {', '.join(environments)}{others}; "
-        f"calibrating with {more}. {worth}"
+        f"calibrating with {plural(left, 'launch', 'es')}{describe_worth(launches, left, exact)}"
     )
     chosen = context.request.selection
     counts = sorted({launch.processes for launch in unknown})
@@ -271,6 +255,27 @@ def calibrate_cases(
     for path in dict.fromkeys(path for each in passes for path in each.files):
         context.progress.say(f"references: {path}")
     return done
+
+
+def describe_worth(launches: int, left: int, exact: bool) -> str:
+    """Describe what references of so many launches are worth, behind how many a night takes now.
+
+    :param left: of the launches, those that an interrupted calibration did not leave
+    :param exact: whether time is simulated
+    """
+    if exact:
+        return ". Simulated time repeats exactly"
+    if left < launches:
+        return f", beside {launches - left} of a calibration that was interrupted"
+    if launches < ENOUGH_LAUNCHES:
+        return (
+            ". These references are provisional: only large changes are detected; run ./plumbline calibrate "
+            "for better ones"
+        )
+    return (
+        ". All of them are of one hour, so differences between days are not in them; "
+        f"./plumbline calibrate --launches {2 * launches} on another day adds to them"
+    )
 
 
 def list_kept_launches(context: SessionContext, missing: Container[Case]) -> list[CalibrationLaunch]:

@@ -242,8 +242,8 @@ def test_a_night_goes_on_with_what_an_interrupted_calibration_left(tmp_path, mon
     ledger.append_launches(tmp_path, "b", [launch(2.0, 1, by_hand=OVERSUBSCRIBED) for _ in range(5)])
     night.begin()
     assert night.launches == [left]
-    assert f"calibrating with {left} " in night.notes[0]
-    assert ("more launch" in night.notes[0]) == (left < 20)
+    assert f"calibrating with {left} launch" in night.notes[0]
+    assert ("interrupted" in night.notes[0]) == (left < 20)
 
 
 # What a user asks for.
