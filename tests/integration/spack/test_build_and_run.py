@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.progress import Progress
+from postprocess.model.routines.benchmark import CHECKED
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
@@ -323,7 +324,8 @@ def test_imb_has_the_executables_that_are_measured_and_no_others(others):
     assert found
     for folder in found:
         executables = sorted(path.name for path in folder.iterdir())
-        assert executables == ["IMB-MPI1", "IMB-NBC", "IMB-RMA"]
+        timing = ["IMB-MPI1", "IMB-NBC", "IMB-RMA"]
+        assert executables == sorted([*timing, *(name + CHECKED for name in timing)])
 
 
 def test_solution_is_kept_and_spack_is_not_started_for_what_is_built(prepared, others):
