@@ -1,4 +1,4 @@
-/* What the kernel calls the processor. site_configs/machine.py has the same rules. */
+/* What the kernel calls the processor. site_configs/topology/machine.py has the same rules. */
 #ifndef MPICOST_PROCESSOR_H
 #define MPICOST_PROCESSOR_H
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -152,6 +153,21 @@ def test_large_windows_are_starts_of_their_own_and_told_their_size():
     cases = (case("bw.large", 4_194_304, program="osu"),)
     told = build_osu_options(planned(cases=cases, benchmarks=tuple(large.benchmarks)), 10)
     assert told[told.index("-m") + 1] == "4194304:4194304"
+
+
+def test_windows_of_imb_are_as_long_as_those_of_osu(tmp_path: Path):
+    """IMB sends 256 messages in one, in versions before 2021.1 it sent 64; other benchmarks have none."""
+    from reframe_checks.imb import build_imb_options
+
+    told = {}
+    for start in starts(CHECKS["imb"], CHECKS["imb"].table, [8]):
+        names = tuple(start.benchmarks)
+        cases = tuple(case(line.routine, 8, program="imb") for line in names)
+        words = build_imb_options(planned(cases=cases, benchmarks=names), tmp_path)
+        size = words[words.index("-window_size") + 1] if "-window_size" in words else ""
+        told |= {line.name: size for line in names}
+    assert {name for name, size in told.items() if size} == {"Uniband", "Biband"}
+    assert set(told.values()) == {"", "64"}
 
 
 def doubling(sizes: list[int]) -> list[list[int]]:
