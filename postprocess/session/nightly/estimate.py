@@ -115,7 +115,7 @@ def estimate_night(
     deferred = [job for job in made if job.program in once]
     return NightEstimate(
         night=sum(map(estimate, made)),
-        deferred=sum(map(estimate, deferred)) if len(deferred) < len(made) else 0.0,
+        deferred=sum(map(estimate, deferred)) if launches is None and len(deferred) < len(made) else 0.0,
         calibration=sum(estimate(job) * number for job, number in before),
         launches=sum(number for _, number in before),
         measured=all(job.key[0] in known for job in made),

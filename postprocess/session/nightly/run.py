@@ -137,7 +137,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         catalog, failed = calibrate_part(context, planned, parts[0], catalog)
         with progress.phase("set-up"):
             selection, planned = plan_night_launches(context, reframe, planned)
-            planned = defer_measured_once(planned, before, catalog)
+            planned = defer_measured_once(request, planned, before, catalog)
         load = start_load_monitor()
         finished = run_part(context, reframe, selection, planned, parts[0])
         for programs in parts[1:]:
@@ -149,7 +149,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             before = catalog
             catalog, others = calibrate_part(context, planned, programs, catalog)
             failed += others
-            planned = defer_measured_once(planned, before, catalog)
+            planned = defer_measured_once(request, planned, before, catalog)
             finished += run_part(context, reframe, selection, planned, programs)
         share = load.share() if context.prepared.inventory else None
         verified, proof, ended = prove_night(context, finished)
@@ -316,11 +316,11 @@ DEFERRED = "measured tonight for the first time, in one launch; later nights hol
 
 
 def defer_measured_once(
-    planned: Sequence[PlannedLaunch], before: ReferenceCatalog, after: ReferenceCatalog
+    request: Request, planned: Sequence[PlannedLaunch], before: ReferenceCatalog, after: ReferenceCatalog
 ) -> list[PlannedLaunch]:
     """Skip programs that the night has just calibrated in one launch: a second one would judge nothing.
 
-    They run all the same if nothing else does.
+    They run all the same if nothing else does, or if the user asks for a number of launches.
 
     :param before: references before the calibration
     :param after: references with what it measured
@@ -335,7 +335,7 @@ def defer_measured_once(
             if launch.program == program and launch.cases
         )
     }
-    if not rest - deferred:
+    if request.launches is not None or not rest - deferred:
         return list(planned)
     return [defer_launch(launch) if launch.program in deferred else launch for launch in planned]
 

@@ -417,7 +417,8 @@ def references_of(cases, launches: int) -> ReferenceCatalog:
     ],
 )
 def test_what_a_night_calibrated_in_one_launch_is_judged_by_later_nights(planned, before, after, deferred):
-    found = run.defer_measured_once(planned, references_of(before, 1), after)
+    request = SimpleNamespace(launches=None)
+    found = run.defer_measured_once(request, planned, references_of(before, 1), after)
     assert [launch.program for launch in found if not launch.cases] == deferred
     assert [launch.all_cases for launch in found] == [launch.all_cases for launch in planned]
     reasons = {skip.reason for launch in found for skip in launch.skips}
@@ -427,11 +428,16 @@ def test_what_a_night_calibrated_in_one_launch_is_judged_by_later_nights(planned
 def test_a_first_night_does_not_launch_again_what_it_calibrated_in_one_launch(night: Night, monkeypatch):
     """ReFrame is told to run the other programs only, and each skipped case is there."""
     ran = []
-    night.planned, night.launches = [OWN, IMB], 1
+    night.planned = [OWN, IMB]
     calibrated = references_of(ONCE, 1)
     monkeypatch.setattr(module, "calibrate_part", lambda *_: (calibrated, []))
     monkeypatch.setattr(module, "run_plan", lambda _, chosen, part, __: ran.append((chosen, part)) or NOTHING)
+    monkeypatch.setattr(module, "choose_launch_counts", lambda *_: {})
+    monkeypatch.setattr(module, "tell_estimate", lambda *_: None)
     night.begin()
     ((chosen, part),) = ran
     assert chosen.choice[module.PROGRAM.variable] == ["mpicost"]
     assert [launch.cases for launch in part] == [OWN.cases, ()]
+    night.launches = 2  # which the user asks for
+    night.begin()
+    assert [launch.cases for launch in ran[1][1]] == [OWN.cases, tuple(ONCE)]
