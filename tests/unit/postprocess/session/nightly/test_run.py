@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
 from postprocess.judging.confirmation import Confirmation
 from postprocess.model.case import LaunchPlace
@@ -26,6 +27,7 @@ from postprocess.session.lifecycle import context as desk_module
 from postprocess.session.lifecycle.validation import DataVerification
 from postprocess.session.nightly import run
 from postprocess.session.nightly import run as module
+from postprocess.session.nightly.estimate import estimate_night
 from postprocess.session.nightly.run import build_part
 from tests.support.factories.launch import CASES, PLACE, case, catalog_of, planned, write_references
 from tests.support.faults import plants
@@ -441,3 +443,16 @@ def test_a_first_night_does_not_launch_again_what_it_calibrated_in_one_launch(ni
     night.launches = 2  # which the user asks for
     night.begin()
     assert [launch.cases for launch in ran[1][1]] == [OWN.cases, tuple(ONCE)]
+
+
+@pytest.mark.parametrize(
+    ("planned", "launches", "left"), [([OWN, IMB], None, True), ([OWN, IMB], 1, False), ([IMB], None, False)]
+)
+def test_the_estimate_of_a_first_night_leaves_out_what_it_leaves_to_later_ones(work, planned, launches, left):
+    found = estimate_night(work, planned, ReferenceCatalog({}), launches)
+    later = duration(found.night)
+    told = dict(line.split(": ", 1) for line in found.describe())
+    assert told["every later night"] == f"about {later}"
+    assert (found.tonight < found.night) == left
+    total = duration(found.calibration + found.tonight)
+    assert told["tonight"].startswith(f"about {total}, of it {duration(found.calibration)} for ")
