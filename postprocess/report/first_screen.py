@@ -178,7 +178,7 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
     broken = [result for result in summary.failed if result.verdict not in UNHELD]
     again = f"./plumbline run --failed {summary.session}"
     if broken:
-        few = formats.plural(len(broken), "failed case")
+        few = "failed case" if len(broken) == 1 else formats.plural(len(broken), "failed case")
         yield Proposal(f"Measure the {few} again", again, estimate_cost(summary, broken))
     if why := describe_uncalibrated(summary.results):
         yield Proposal(f"Calibrate: {why}", format_command("calibrate", summary), "")

@@ -26,6 +26,9 @@ def test_what_failed_is_proposed_first_with_the_time_its_launches_took(bad):
     places = {(r.case.environment, r.case.processes) for r in bad.failed}
     took = sum(e.seconds for e in bad.launches if (e.environment, e.processes) in places)
     assert first.cost == f"about {round(took)} s"
+    assert first.why == f"Measure the {len(bad.failed)} failed cases again"
+    (one, *_) = view.propose_next(replace(bad, results=bad.failed[:1]))
+    assert one.why == "Measure the failed case again"
 
 
 def test_a_suspect_case_waits_and_no_reference_is_calibrated(bad):
