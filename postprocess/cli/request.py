@@ -10,7 +10,15 @@ from typing import Any
 
 from postprocess.base.errors import NOT_CHOSEN, UsageError, may_name_one
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.options import CACHE_STATE, FAMILY, OPTIONS, ROUTINE, SYNCHRONISER, TIME_LIMIT
+from postprocess.model.options import (
+    CACHE_STATE,
+    FAMILY,
+    OF_A_TRIAL,
+    OPTIONS,
+    ROUTINE,
+    SYNCHRONISER,
+    TIME_LIMIT,
+)
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import FAMILIES, WARM
 from postprocess.model.routines.paper_families import PAPER_FAMILIES
@@ -23,9 +31,6 @@ HELD_AGAINST = ("nightly", "confirm", "run", "list", "selftest")
 
 #: Commands that judge a median of launches.
 JUDGING = ("nightly", "run", "list")
-
-#: Options with which a night is a trial by hand: it is stored as a ``run``, and counts as no night.
-OF_A_RUN = ("references", "set_env", "oversubscribe")
 
 
 def check_options_take_effect(arguments: argparse.Namespace) -> None:
@@ -135,8 +140,8 @@ def list_outputs(arguments: argparse.Namespace) -> dict[str, Any]:
 def find_mode(arguments: argparse.Namespace) -> str:
     """Find the mode of a session: its command; a night under special options is a run."""
     given = vars(arguments)
-    by_option = arguments.name == "nightly" and any(given.get(name) for name in OF_A_RUN)
-    return "run" if by_option else arguments.name
+    by_hand = any(given.get(flag.strip("-").replace("-", "_")) for flag in OF_A_TRIAL)
+    return "run" if by_hand and arguments.name == "nightly" else arguments.name
 
 
 def list_rerun_options(arguments: argparse.Namespace) -> list[str]:

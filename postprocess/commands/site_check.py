@@ -197,6 +197,7 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
     for partition in [] if wrong else reading.sound_configuration["systems"][0]["partitions"]:
         told = (
             describe_unusable_nodes(partition, scheduler),
+            describe_refused_jobs(partition, scheduler),
             describe_limits(partition),
             describe_shell_limits(partition),
         )
@@ -239,6 +240,18 @@ def describe_unusable_nodes(partition: Mapping[str, Any], scheduler: Scheduler |
         return ""
     there = f"partition {partition['name']}: {plural(usable.count, 'node')} can be used"
     return f"{there}; a night skips what needs more: {usable.why}"
+
+
+def describe_refused_jobs(partition: Mapping[str, Any], scheduler: Scheduler | None) -> str:
+    """Describe why jobs with the options of a partition are refused now; empty if they are not.
+
+    :param scheduler: of this machine; None if the site is another machine
+    """
+    if scheduler is None or not scheduler.batch:
+        return ""
+    refused = next(scheduler.find_refused_options(partition.get("access", [])), None)
+    what = f"a job with the options in access ({' '.join(partition.get('access', []))}) is refused"
+    return f"partition {partition['name']}: {what}: {refused.said}" if refused else ""
 
 
 def format_place(path: Path, fault: SiteFault) -> str:

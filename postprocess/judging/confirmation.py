@@ -157,8 +157,8 @@ class RetestCandidate:
             counted = f"{plural(number, 'fresh median')} of {median_of} launches"
         if self.cleared:
             where = f" on other nodes than {', '.join(self.hosts)}" if self.elsewhere else ""
-            told = f"{len(self.fine)} of {counted}{where} were not: {', '.join(self.fine)}"
-            reason = f"{self.result.reason}; {told}"
+            told = f"{len(self.fine)} of {counted}{where} were not slow: {', '.join(self.fine)}"
+            reason = f"{told}; at first: {self.result.reason}"
             slow_on = self.hosts if self.elsewhere else ()
             return replace(self.result, verdict=Verdict.CLEARED, reason=reason, slow_on=slow_on)
         if not self.fine and set(self.slow) == {NOT_RUN}:

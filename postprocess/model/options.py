@@ -83,6 +83,33 @@ OPTIONS = (
 #: Those that choose cases: a night with one of them is a part of a night.
 CHOOSING = tuple(option for option in OPTIONS if option.part)
 
+#: Flags that choose cases, and say how and where they run, beside the site; and whether each takes a value.
+SELECTING = {
+    **{option.flag: option.kind is not bool for option in OPTIONS if option not in (BUDGET, STRICT)},
+    **dict.fromkeys(("--mpis", "--environment", "--family", "--time-limit", "--set-env"), True),
+    "--oversubscribe": False,
+}
+#: Flags by which a night says how many launches of each case it takes.
+OF_LAUNCHES = {"--launches": True, BUDGET.flag: True}
+#: Flags that make a session a trial by hand, which counts as no night.
+OF_A_TRIAL = ("--references", "--set-env", "--oversubscribe")
+
+
+def select_words(command: Sequence[str], flags: Mapping[str, bool]) -> list[str]:
+    """Select the words of a command that are these flags and their values.
+
+    :param flags: whether each takes a value
+    """
+    found: list[str] = []
+    words = iter(command)
+    for word in words:
+        flag, equals, _ = word.partition("=")
+        if flag in flags:
+            value = [next(words, "")] if flags[flag] and not equals else []
+            found += [word, *value]
+    return found
+
+
 # What else a choice may hold.
 
 AGAIN = "again"  #: what a confirmation run measures

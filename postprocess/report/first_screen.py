@@ -11,6 +11,7 @@ from postprocess.base import formats
 from postprocess.base.formats import plural
 from postprocess.model.case import LaunchPlace
 from postprocess.model.groups import CaseGroup
+from postprocess.model.options import OF_A_TRIAL, OF_LAUNCHES, SELECTING, select_words
 from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.session import list_site_words
 from postprocess.model.verdict import CaseResult, Verdict, is_healthy
@@ -177,7 +178,7 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
     broken = [result for result in summary.failed if result.verdict not in UNHELD]
     again = f"./plumbline run --failed {summary.session}"
     if broken:
-        few = formats.plural(len(broken), "failed case")
+        few = "failed case" if len(broken) == 1 else formats.plural(len(broken), "failed case")
         yield Proposal(f"Measure the {few} again", again, estimate_cost(summary, broken))
     if why := describe_uncalibrated(summary.results):
         yield Proposal(f"Calibrate: {why}", format_command("calibrate", summary), "")
@@ -194,8 +195,11 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
         if summary.mode in JUDGING:
             why, verb = f"{why}; or measure again {APART_MINUTES} minutes after this one", "confirm"
         yield Proposal(why, format_command(verb, summary), estimate_cost(summary, suspects))
-    if gain := describe_gain(summary.results):
-        yield Proposal(gain, format_command("nightly", summary), f"{_measure_duration(summary)} a night")
+    by_hand = select_words(summary.command, dict.fromkeys(OF_A_TRIAL, True))
+    if not by_hand and (gain := describe_gain(summary.results)):
+        part = select_words(summary.command, {"--failed": False})
+        cost = "" if part else f"{_measure_duration(summary)} a night"
+        yield Proposal(gain, format_command("nightly", summary), cost)
 
 
 def describe_uncalibrated(results: Iterable[CaseResult]) -> str:
@@ -215,8 +219,10 @@ def describe_uncalibrated(results: Iterable[CaseResult]) -> str:
 
 
 def format_command(verb: str, summary: SessionSummary) -> str:
-    """Format a command for the site on which a session measured."""
-    return shlex.join(["./plumbline", verb, *list_site_words(summary.site)])
+    """Format a command for the site on which a session measured, and for what it measured there."""
+    flags = {**SELECTING, **OF_LAUNCHES} if verb == "nightly" else SELECTING
+    chosen = select_words(summary.command, flags)
+    return shlex.join(["./plumbline", verb, *list_site_words(summary.site), *chosen])
 
 
 def describe_gain(results: Sequence[CaseResult]) -> str:

@@ -1,7 +1,6 @@
 """What a reader wants to know first: the verdict on the whole, what failed and where, what could be detected.
 
-A reason that many cases share stands once. On a terminal no line is wider than it, but for a command, which
-must be whole to be copied; a pipe gets each line whole, so that ``grep`` finds a case by its key.
+A reason that many cases share stands once.
 """
 
 from __future__ import annotations
@@ -9,13 +8,11 @@ from __future__ import annotations
 import math
 import shlex
 import statistics
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from rich.text import Text
 
 from postprocess.base import formats
 from postprocess.base.formats import format_slowdown, format_whole, plural
@@ -319,7 +316,7 @@ def _shortened(reason: str) -> str:
     return first if len(first) <= LONGEST_REASON else f"{first[: LONGEST_REASON - 3]}..."
 
 
-MOST_IN_GROUP = 5  #: cases that a terminal lists of one group
+MOST_IN_GROUP = 5  #: cases that are listed of one group, unless they failed
 TOLD = JUDGED - INSIDE  #: whose reasons begin with value and reference
 RUN = ["./plumbline", "run"]  #: how commands begin that ``run --failed`` can take together
 
@@ -327,53 +324,6 @@ RUN = ["./plumbline", "run"]  #: how commands begin that ``run --failed`` can ta
 def list_groups(summary: SessionSummary) -> list[CaseGroup]:
     """List the groups of cases that are not healthy, the worst first: ``run --failed`` counts them from 1."""
     return group_cases(sort_by_severity([*summary.failed, *summary.outliers]))
-
-
-def format_group(
-    group: CaseGroup, number: int, summary: SessionSummary, shown: Sequence[CaseResult], width: int
-) -> Iterator[Text]:
-    """Format a group as lines.
-
-    :param number: of the group in :func:`list_groups`, from 1 on
-    :param shown: the cases of it that are listed
-    :param width: columns of the terminal; 0 for a pipe
-    """
-    good = all(result.counts_as_healthy(summary.strict) for result in group.results)
-    verdict = Text(str(group.verdict), "yellow" if good else "bold red")
-    if len(group.results) == 1:
-        (only,) = group.results
-        yield Text.assemble(verdict, "  ", (only.case.key, "bold"))
-        why = explain(only)
-    else:
-        number_of = formats.plural(len(group.results), "case")
-        yield Text.assemble(verdict, "  ", (number_of, "bold"))
-        for result in shown:
-            told = format_numbers(result)
-            yield Text(f"    {result.case.key}")
-            yield from [Text(f"      {told}")] if told else []
-        if left := len(group.results) - len(shown):
-            yield Text(f"    and {formats.format_whole(left)} more")
-        why = group.reason
-    if why:
-        yield from wrap("  why: ", sanitize_line(why), width)
-    if again := format_again(group, number, summary):
-        yield Text(f"  again: {again}")
-
-
-def wrap(label: str, text: str, width: int) -> list[Text]:
-    """Wrap a text to the width of a terminal behind its label; a pipe gets it in one line."""
-    if not width:
-        return [Text(label + text)]
-    indent = " " * len(label)
-    lines = textwrap.wrap(
-        text,
-        max(width, 2 * len(label)),
-        initial_indent=label,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return list(map(Text, lines or [label.rstrip()]))
 
 
 def format_numbers(result: CaseResult) -> str:

@@ -1,8 +1,9 @@
 """The verdict table in a terminal, and the same as plain lines in a pipe.
 
-A pipe gets no line folded and the key of every case that failed, so that ``grep`` finds it. A terminal gets
-colour, and lines of its width. Reasons and notes stand once, however many cases they are of. Neither gets more
-cases than anyone reads; a line says how many more there are.
+A pipe gets the key of every case that failed, so that ``grep`` finds it. A terminal gets colour. Sentences are
+wrapped, at the width of the terminal or at 80 columns; keys, commands, rows of the table and the totals are
+whole. Reasons and notes stand once, however many cases they are of. Neither gets more cases than anyone reads;
+a line says how many more there are.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import io
 import shutil
 import sys
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -29,7 +31,9 @@ from postprocess.report.overview import summarise_sensitivity
 from postprocess.results.summary import SessionSummary
 
 STYLES = {"good": "bold green", "fair": "bold yellow", "bad": "bold red"}  #: of the last line
-PIPE_WIDTH = 100_000  #: no line of a pipe is folded
+PIPE_COLUMNS = 80  #: of sentences in a pipe
+UNBROKEN = 100_000  #: columns of what a pipe gets whole
+INDENT = "  "  #: of the lines of a sentence after the first
 MOST_ROWS = 24  #: of the grid, beyond which it is folded
 MOST_LINES = 40  #: of the grid, whose cells may have several: it must fit a screen
 MOST_IN_TERMINAL = 25  #: cases that are listed
@@ -90,7 +94,7 @@ def _open_console(width: int, terminal: bool) -> Console:
     """Open a console that writes to memory."""
     return Console(
         file=io.StringIO(),
-        width=width if terminal else PIPE_WIDTH,
+        width=width if terminal else UNBROKEN,
         force_terminal=terminal,
         color_system="standard" if terminal else None,
         highlight=False,
@@ -107,15 +111,77 @@ def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool
     named = [result for group in groups for result in group.results]
     heads = [result for group in groups for result in _first_of(group, summary.strict, terminal)]
     chosen = {result.case for result in overview.sample_each_verdict(heads, most)}
-    width = console.width if terminal else 0
     for number, group in enumerate(groups, 1):
         first = _first_of(group, summary.strict, terminal)
         if shown := [result for result in first if result.case in chosen]:
-            for line in overview.format_group(group, number, summary, shown, width):
+            for line in format_group(group, number, summary, shown, _columns(console)):
                 _print(console, line)
             console.print()
     listed = [result for group in groups if group.results[0].case in chosen for result in group.results]
     _print_unlisted(console, named, listed, summary.session)
+
+
+def format_group(
+    group: CaseGroup, number: int, summary: SessionSummary, shown: Sequence[CaseResult], width: int
+) -> Iterator[Text]:
+    """Format a group as lines.
+
+    :param number: of the group in :func:`overview.list_groups`, from 1 on
+    :param shown: the cases of it that are listed
+    :param width: columns of a sentence
+    """
+    good = all(result.counts_as_healthy(summary.strict) for result in group.results)
+    verdict = Text(str(group.verdict), "yellow" if good else "bold red")
+    if len(group.results) == 1:
+        (only,) = group.results
+        yield Text.assemble(verdict, "  ", (only.case.key, "bold"))
+        why = overview.explain(only)
+    else:
+        number_of = formats.plural(len(group.results), "case")
+        yield Text.assemble(verdict, "  ", (number_of, "bold"))
+        for result in shown:
+            told = overview.format_numbers(result)
+            yield Text(f"    {result.case.key}")
+            yield from [Text(f"      {told}")] if told else []
+        if left := len(group.results) - len(shown):
+            yield Text(f"    and {formats.format_whole(left)} more")
+        why = group.reason
+    if why:
+        yield from map(Text, wrap(sanitize_line(why), width, "  why: ", indent=" " * len("  why: ")))
+    if again := overview.format_again(group, number, summary):
+        yield Text(f"  again: {again}")
+
+
+def wrap(text: str, width: int, label: str = "", command: str = "", indent: str = INDENT) -> list[str]:
+    """Wrap a sentence behind its label, with a hanging indent. What no line can hold stays whole.
+
+    :param command: that the sentence ends with; it has a line of its own unless it fits on the last one
+    """
+    whole = text.replace("./plumbline ", "./plumbline\xa0")  # the name of a command stays beside it
+    lines = textwrap.wrap(
+        whole,
+        max(width, 2 * len(indent)),
+        initial_indent=label,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    lines = [line.replace("\xa0", " ") for line in lines] or [label.rstrip()]
+    if not command:
+        return lines
+    last = f"{lines[-1]}: {command}"
+    return [*lines[:-1], last] if len(last) <= width else [*lines[:-1], f"{lines[-1]}:", f"{indent}{command}"]
+
+
+def _columns(console: Console) -> int:
+    """Return the columns of a sentence."""
+    return console.width if console.is_terminal else PIPE_COLUMNS
+
+
+def _print_sentence(console: Console, text: str, command: str = "", style: str = "") -> None:
+    """Print a sentence, and the command that it ends with, in lines that can be read."""
+    for line in wrap(sanitize_line(text), _columns(console), command=sanitize_line(command)):
+        _print(console, Text(line, style=style))
 
 
 def _first_of(group: CaseGroup, strict: bool, terminal: bool) -> Sequence[CaseResult]:
@@ -128,7 +194,7 @@ def _print_grid(console: Console, counts: VerdictGrid) -> None:
     """Print counts per routine and environment, in the first form of a cell that fits the screen."""
     for write in FORMS:
         table = _grid_table(counts, write)
-        needed = console.measure(table, options=console.options.update(max_width=PIPE_WIDTH))
+        needed = console.measure(table, options=console.options.update(max_width=UNBROKEN))
         if needed.maximum <= console.width and _height(counts, write) <= MOST_LINES:
             break
     console.print(table)
@@ -174,7 +240,7 @@ def _print_remarks(console: Console, summary: SessionSummary, said: Sequence[str
         cases = formats.plural(sum(number for _, number in more), "case")
         remarks.append(f"skipped: {cases} for {formats.plural(len(more), 'other reason')}")
     for remark in remarks:
-        _print(console, Text(sanitize_line(remark), style="cyan"))
+        _print_sentence(console, remark, style="cyan")
     if remarks:
         console.print()
 
@@ -189,7 +255,7 @@ def _print_unlisted(
     if rest:
         more = f"and {formats.format_whole(sum(rest.values()))} more ({overview.format_counts(rest)})"
         where = f"all cases are in summary.json of session {session}"
-        _print(console, Text(sanitize_line(f"{more}; {where}"), style="yellow"))
+        _print_sentence(console, f"{more}; {where}", style="yellow")
         console.print()
 
 
@@ -200,9 +266,7 @@ def _print_proposals(console: Console, summary: SessionSummary) -> None:
         if each.command in told:
             continue
         why = f"{each.why} ({each.cost})" if each.cost else each.why
-        line = f"next: {why}: {each.command}" if each.command else f"next: {why}"
-        for part in overview.wrap("", line, console.width if console.is_terminal else 0):
-            _print(console, Text(sanitize_line(part)))
+        _print_sentence(console, f"next: {why}", each.command)
 
 
 def _print_last_lines(console: Console, summary: SessionSummary, counts: VerdictGrid) -> None:
@@ -212,9 +276,7 @@ def _print_last_lines(console: Console, summary: SessionSummary, counts: Verdict
         _print(console, Text(f"error: {contradiction}", style="bold red"))
     _print_proposals(console, summary)
     if seen := summarise_sensitivity(summary.results):
-        told = f"{seen}; detection limits: report.html"
-        for line in overview.wrap("", told, console.width if console.is_terminal else 0):
-            _print(console, Text.assemble(line, style="cyan"))
+        _print_sentence(console, f"{seen}; detection limits: report.html", style="cyan")
     for section in counts.sections if len(counts.sections) > 1 else ():
         _print(console, Text(sanitize_line(f"{section.program}: {section.counts}")))
     style = STYLES[overview.find_tone(summary)]

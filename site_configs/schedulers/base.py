@@ -107,6 +107,14 @@ class UsableNodes:
     away: int = 0  #: number of the others
 
 
+@dataclass(frozen=True)
+class RefusedOption:
+    """An option of a job that the scheduler refuses."""
+
+    option: str  #: as in the site file; empty where the job is refused, and no option of it alone
+    said: str  #: what the scheduler says, in one line
+
+
 NAMED = 4  #: nodes that a reason names before it only counts them
 
 
@@ -238,6 +246,10 @@ class Scheduler:
         Nodes that other jobs have now are usable. At least as many are counted as there are.
         """
         return None
+
+    def find_refused_options(self, access: Sequence[str]) -> Iterator[RefusedOption]:
+        """Find the options of a job that the scheduler refuses; it is asked, and no job is sent."""
+        yield from ()
 
     def list_own_jobs(self, marks: Iterable[str] = ()) -> Sequence[OwnJob]:
         """Return every job of this user. Only a scheduler with a ``mark`` is asked.

@@ -413,6 +413,29 @@ class Slurm(base.Scheduler):
         told = base.describe_nodes(sorted(sick.values()))
         return base.UsableNodes(count, told, len(sick)) if nodes else None
 
+    def find_refused_options(self, access: Sequence[str]) -> Iterator[base.RefusedOption]:
+        """Find the options of a job that sbatch refuses; it is asked, and no job is sent.
+
+        An option is at fault if the job is accepted without it, or if a job of it alone is refused for another
+        reason than a job without options, which has no node where all are drained.
+        """
+        cluster = find_named_cluster(access)
+        place = [each for each in access if self.find_queue_name([each]) or find_named_cluster([each])]
+        options = [each for each in access if each not in place]
+        try:
+            said = slurm_jobs.explain_refused_job(access, cluster)
+            bare = slurm_jobs.explain_refused_job(place, cluster) if said else ""
+            found = []
+            for option in options if said else ():
+                alone = slurm_jobs.explain_refused_job([*place, option], cluster)
+                if alone and alone != bare:
+                    found.append(base.RefusedOption(option, alone))
+                elif not slurm_jobs.explain_refused_job([each for each in access if each != option], cluster):
+                    found.append(base.RefusedOption(option, said))
+        except slurm_jobs.NoAnswer:
+            return
+        yield from found or ([base.RefusedOption("", said)] if said else ())
+
     def list_own_jobs(self, marks: Iterable[str] = ()) -> Sequence[base.OwnJob]:
         """Return every job of this user in the queue, and those that left it a short while ago.
 

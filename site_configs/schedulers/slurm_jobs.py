@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from site_configs.schedulers.base import QueueError, describe_nodes
 
@@ -95,10 +96,11 @@ def split_cluster(number: str) -> tuple[str, str]:
     return number, cluster
 
 
-def ask(*words: str, cluster: str = "") -> str:
+def ask(*words: str, cluster: str = "", told_in: int = -1) -> str:
     """Run one of Slurm's commands, and return its standard output.
 
     :param cluster: that is asked, if not the default one
+    :param told_in: the line of standard error that says why it refuses
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if there is no such job.
     :raises SlurmError: if Slurm refuses, or the command is not there.
@@ -121,14 +123,32 @@ def ask(*words: str, cluster: str = "") -> str:
     except OSError as error:
         raise SlurmError(f"{words[0]}: {error.strerror}; is Slurm on the search path?") from None
     if done.returncode != 0:
-        raise refusal(words[0], done.stderr)
+        raise refusal(words[0], done.stderr, told_in)
     return done.stdout
 
 
-def refusal(command: str, text: str) -> SlurmError:
+def explain_refused_job(options: Iterable[str], cluster: str = "") -> str:
+    """Explain why sbatch refuses a job with these options; empty if it does not. No job is sent.
+
+    :raises NoAnswer: if the controller does not answer.
+    """
+    with NamedTemporaryFile("w", suffix=".sh") as script:
+        lines = (f"#SBATCH {option}" for option in ("--time=1", "--output=/dev/null", *options))
+        script.write("\n".join(["#!/bin/sh", *lines, "true\n"]))
+        script.flush()
+        try:
+            ask("sbatch", "--test-only", script.name, cluster=cluster, told_in=0)
+        except NoAnswer:
+            raise
+        except SlurmError as error:
+            return str(error)
+    return ""
+
+
+def refusal(command: str, text: str, told_in: int = -1) -> SlurmError:
     """Return the error that a failed command's text means."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = f"{command}: {lines[-1].removeprefix(f'{command}: ')}" if lines else f"{command} failed"
+    said = f"{command}: {lines[told_in].removeprefix(f'{command}: ')}" if lines else f"{command} failed"
     if UNKNOWN_JOB.search(text):
         return UnknownJob(said)
     return NoAnswer(said) if AWAY.search(text) else SlurmError(said)

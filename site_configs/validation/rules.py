@@ -305,6 +305,9 @@ def check_queue(partition: DeclaredEntry, scheduler: Scheduler) -> Iterator[Site
             yield partition.fault("access", what)
         return
     yield from check_node_counts(partition, queue)
+    for refused in scheduler.find_refused_options(partition.data["access"]):
+        if refused.option:
+            yield partition.fault("access", f"{refused.option!r}: {refused.said}; mend it, or take it out")
 
 
 def find_default_queue(scheduler: Scheduler) -> Queue | None:

@@ -286,11 +286,15 @@ def print_check(
             found = sealed.check_opened(folder, official, issued, signers)
         else:
             found = sealed.check_folder(folder, official, issued)
-        rows, launches = len(found.offer.rows), len(found.offer.evidence)
-        unmeasured = found.offer.unmeasured
+    return print_offer(path, found, report)
+
+
+def print_offer(path: Path, found: sealed.CheckedOffer, report: Path | None = None) -> int:
+    """Print the violations of an offer that was checked. Returns the exit status."""
+    rows, launches = len(found.offer.rows), len(found.offer.evidence)
     violations = list(found.violations)
     print_violations(path, violations, found.seal, report)
-    for each in unmeasured:
+    for each in found.offer.unmeasured:
         show_line(each.words)
     show_line(
         f"{path}: {plural(rows, 'row')} of {plural(launches, 'launch', 'es')}: "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from postprocess.base import files
@@ -21,13 +23,14 @@ from postprocess.cli.request import build_request
 from postprocess.extensions.procurement import commitments
 from postprocess.extensions.procurement.accept import MEASURED, TOLD_BY_ROWS, check_acceptance, is_acceptance
 from postprocess.extensions.procurement.builds import OfficialSource
-from postprocess.extensions.procurement.check_command import CHECK, COMPARE, add_nics, print_check
+from postprocess.extensions.procurement.check_command import CHECK, COMPARE, add_nics, print_offer
 from postprocess.extensions.procurement.form_rows import FormRow, build_form
-from postprocess.extensions.procurement.measure import OfferDemand, locate_folder, run_offer
+from postprocess.extensions.procurement.measure import MENDED_BY_PASSES, OfferDemand, locate_folder, run_offer
 from postprocess.extensions.procurement.offer import (
     COMMITMENTS,
     RULES,
     SEALED,
+    TELL,
     OpenedOffer,
     locate_session,
     open_offer,
@@ -37,7 +40,14 @@ from postprocess.extensions.procurement.rules.rules import hash_rules, list_rule
 from postprocess.extensions.procurement.run_rules import check_offer
 from postprocess.extensions.procurement.sealed import check_folder, seal_archive
 from postprocess.extensions.procurement.spreadsheet import CSV, XLSX, read_form
-from postprocess.extensions.procurement.violations import describe_violations, format_violations, is_rejected
+from postprocess.extensions.procurement.violations import (
+    Code,
+    Violation,
+    describe_violations,
+    format_violations,
+    is_rejected,
+)
+from postprocess.report.terminal import PIPE_COLUMNS, wrap
 from spack_envs.installation import read_program
 
 
@@ -114,8 +124,37 @@ def run_measure(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         least=arguments.launches,
     )
     arguments.launches = arguments.output = None
-    run_offer(work, build_request(work, arguments), demand, Progress())
-    return print_check(work, folder)
+    request = build_request(work, arguments)
+    run_offer(work, request, demand, Progress())
+    found = check_folder(folder, OfficialSource(work.source))
+    status = print_offer(folder, found)
+    for step, words in list_next_steps(folder, found.violations, request.command):
+        for line in wrap(f"next: {step}", PIPE_COLUMNS, command=shlex.join(words)):
+            show_line(line)
+    return status
+
+
+TOLD_BADLY = (Code.TOLD_MISSING, Code.TOLD_DAMAGED)
+
+
+def list_next_steps(
+    folder: Path, found: Iterable[Violation], run: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """List what to do next with an offer that was measured, each with its command.
+
+    :param run: the command that measured it
+    """
+    grave = {violation.code for violation in found if violation.code.grave}
+    mine = grave - {*MENDED_BY_PASSES, *TOLD_BADLY}
+    check = ["./plumbline", "offer", "check", str(folder)]
+    if grave & {*MENDED_BY_PASSES}:
+        yield "Measure the launches that are missing; it goes on where it stopped", list(run)
+    if grave & {*TOLD_BADLY}:
+        yield f"Write what is not told yet into {folder / TELL}, then check again", check
+    if mine:
+        yield "Mend what each violation says at its end, then check again", check
+    if not grave:
+        yield "Write the form, and type what you commit to", ["./plumbline", "offer", "sheet", str(folder)]
 
 
 RUN = Command(

@@ -20,6 +20,7 @@ from postprocess.features.compare.facts import (
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.features.compare.next_steps import NextStep
 from postprocess.report.document import JUDGED
+from postprocess.report.terminal import INDENT, PIPE_COLUMNS, wrap
 from postprocess.stats.paired_verdicts import ERROR
 
 WORST = 10
@@ -289,9 +290,9 @@ def format_comparison_text(
     :param maps: ratios of each place, routine by size; many are left to the pages
     :param directory: in which it lies, as commands have to name it
     """
-    lines = ["", format_decision(judged), *(f"  {each}" for each in format_comparison_facts(judged)), ""]
-    lines += [f"{group.verdict}: {group.words}" for group in group_cases(judged.cases)]
-    text = join_lines(lines)
+    text = "\n" + wrap_lines([format_decision(judged)])
+    text += wrap_lines(format_comparison_facts(judged), INDENT) + "\n"
+    text += wrap_lines(f"{group.verdict}: {group.words}" for group in group_cases(judged.cases))
     if len(judged.measured) <= FEW:
         text += "\n" + formats.render_text(tabulate_cases("cases", order_by_badness(judged.measured)))
     elif worst := select_worst(judged):
@@ -300,7 +301,13 @@ def format_comparison_text(
         text += "".join(f"\n{formats.render_text(table)}" for table in maps)
     effects = format_effects(judged.effects, directory)
     text += join_lines(format_reasons(judged) + format_next_steps(judged) + effects)
-    return text + "\nHow to read this:\n" + "".join(f"  {e}\n" for e in select_how_to_read(judged))
+    return text + "\nHow to read this:\n" + wrap_lines(select_how_to_read(judged), INDENT)
+
+
+def wrap_lines(sentences: Iterable[str], label: str = "") -> str:
+    """Join sentences, each wrapped as those of a session are."""
+    found = (wrap(sanitize_line(each), PIPE_COLUMNS, label, indent=label + INDENT) for each in sentences)
+    return join_lines(line for lines in found for line in lines)
 
 
 def join_lines(lines: Iterable[str]) -> str:

@@ -238,9 +238,9 @@ def calibrate_cases(
         names = ", ".join(sorted(short))
         if time.monotonic() - began > PLACES_SECONDS:
             context.progress.note(
-                f"fewer than {ENOUGH_LAUNCHES} launches lay on some of the cores that the ranks were "
-                f"moved to, with {names}: cases there see less; ./plumbline calibrate --at-most 10 "
-                "adds to them"
+                f"the system starts the ranks of {names} now on these cores, now on those, and fewer than "
+                f"{ENOUGH_LAUNCHES} launches are known on some of them: there only a larger slowdown is called "
+                "until more are measured: ./plumbline calibrate --at-most 10"
             )
             break
         context.progress.say(f"ranks lay on other cores in some launches of {names}: launching more")

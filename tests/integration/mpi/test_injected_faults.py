@@ -51,7 +51,7 @@ DELAYS = {
     True: plants("speed", "a delay beyond the gross limit, in every launch", "broadcasts of 1 MB",
                  "regressed", 1, "; so were 5 of 5 fresh launches: "),
     False: plants("speed", "a delay beyond the gross limit, in one launch", "broadcasts of 1 MB",
-                  "cleared", 0, "; 2 of 2 fresh launches were not: "),
+                  "cleared", 0, "2 of 2 fresh launches were not slow: "),
 }
 #: Folders of the work directory, and how much there is room for.
 FULL = {

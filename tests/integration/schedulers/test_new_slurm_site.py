@@ -13,6 +13,7 @@ from tests.support.mpi import find_mpi
 from tests.support.nights import MEASURED
 from tests.support.slurm import Cluster, cluster_or_skip
 from tests.support.slurm.login import HeadNode
+from tests.support.slurm.site import write_site
 
 PARTITIONS = {"cpu": "n[1-2]", "single": "n3"}
 ONE_CASE = [
@@ -70,3 +71,36 @@ def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: P
     (case,) = json.loads(summary.read_text())["cases"]
     assert case["verdict"] in MEASURED - {"regressed"}
     assert cluster.queue() == []
+
+
+def test_an_option_that_slurm_does_not_take_is_named(cluster: Cluster, tmp_path: Path):
+    """With the file, the partition, the option and what sbatch says; also while all nodes are drained."""
+    head, mpich = HeadNode(tmp_path / "work", cluster=cluster), find_mpi("mpich")
+    own = '"--partition=work", "--exclusive"'
+    path = write_site(tmp_path / "testcluster.py", cluster, [mpich], nodes=2)
+    text = path.read_text().replace(own, '"--partition=cpu", "--exclusive"')
+    assert own not in text
+    path.write_text(text)
+    assert "is refused" not in head.run("site", "check", str(path)).expect(0).output
+
+    more = '"--exclusive", "--foo=bar", "--gres=gpu:1", "--constraint=fast"'
+    path.write_text(text.replace('"--exclusive"', more))
+    line = next(
+        n for n, each in enumerate(text.splitlines(), 1) if "partition(" in each and "import" not in each
+    )
+    title = f"{path}:{line}: partition 'work': access: "
+    unknown = f"{title}'--foo=bar': sbatch: unrecognized option '--foo=bar'; mend it, or take it out"
+    told = head.run("site", "check", str(path)).expect(1).output.splitlines()
+    assert unknown in told and told[-1] == f"{path}: 3 wrong"
+    assert (
+        f"{title}'--gres=gpu:1': sbatch: error: Invalid generic resource (gres) specification; "
+        in "\n".join(told)
+    )
+    cluster.run("scontrol", "update", "nodename=n[1-2]", "state=drain", "reason=cables")
+    try:
+        assert unknown in head.run("site", "check", str(path)).expect(1).output.splitlines()
+        path.write_text(text)
+        drained = head.run("site", "check", str(path)).expect(0).output
+    finally:
+        cluster.run("scontrol", "update", "nodename=n[1-2]", "state=resume")
+    assert "(--partition=cpu --exclusive) is refused: sbatch: allocation failure: " in drained

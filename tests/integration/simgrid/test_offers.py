@@ -78,12 +78,14 @@ def sealed(workshop: Workshop) -> Path:
     run = ("offer", "run", str(folder / "rules.toml"), "--output", str(offer), *site)
     first = workshop.run(*run)
     assert first.status == 1 and "told-missing" in first.errors, first.output + first.errors
+    assert first.output.splitlines()[-1].endswith(f"./plumbline offer check {offer}"), first.output
     told = (offer / "offer.toml").read_text().replace('offeror = ""', 'offeror = "Acme"')
     (offer / "offer.toml").write_text(told + PATCH)  # which an acceptance needs, too
     (offer / "patches").mkdir()
     (offer / "patches" / "a.patch").write_text(PATCHED)
     again = workshop.run(*run)  # one launch is enough in simulated time: nothing is measured again
     assert again.status == 0 and "pass 2" not in again.output, again.output + again.errors
+    assert again.output.splitlines()[-1].endswith(f"./plumbline offer sheet {offer}"), again.output
     assert workshop.run("offer", "sheet", str(offer)).status == 0
     book = openpyxl.load_workbook(offer / "offer.xlsx")
     page = book["offer"]

@@ -22,7 +22,7 @@ APART = ("--processes", "2", "--per-node", "1")
 
 
 @plants("speed", "a node that is slow to send", "one of 4 nodes", "cleared", 0,
-        " on other nodes than n1, n2 were not: ")  # fmt: skip
+        " on other nodes than n1, n2 were not slow: ")  # fmt: skip
 def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(tmp_path, declared):
     with cluster_or_skip(tmp_path / "cluster", nodes=4, cores=2) as cluster:
         mpi, head = find_mpi("openmpi"), HeadNode(tmp_path / "home", cluster=cluster)

@@ -28,7 +28,7 @@ from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.runner.reframe_pass import NoCaseSelected
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.programs.program import PROGRAMS
-from site_configs.schedulers.base import UsableNodes
+from site_configs.schedulers.base import RefusedOption, UsableNodes
 from site_configs.schedulers.slurm import SLURM
 from site_configs.validation import rules
 from site_configs.validation.reader import SiteReading
@@ -295,3 +295,11 @@ def test_nodes_that_are_away_are_told(usable: UsableNodes | None, told: str):
     said = site_check.describe_unusable_nodes({"name": "work"}, scheduler)
     assert told in said and bool(said) == bool(told)
     assert site_check.describe_unusable_nodes({"name": "work"}, None) == ""
+
+
+def test_a_job_that_is_refused_as_a_whole_is_told():
+    refused = RefusedOption("", "sbatch: no account")
+    scheduler = SimpleNamespace(batch=True, find_refused_options=lambda access: iter([refused]))
+    said = site_check.describe_refused_jobs({"name": "work", "access": ["--a", "--b"]}, scheduler)
+    assert said == "partition work: a job with the options in access (--a --b) is refused: sbatch: no account"
+    assert site_check.describe_refused_jobs({"name": "work"}, None) == ""

@@ -165,7 +165,8 @@ def test_what_was_not_decided_before_an_interrupt_is_suspect(
 
 def test_the_reason_tells_every_value(tmp_path: Path, progress: Progress):
     cleared, _ = looked_at(tmp_path / "a", progress, [FINE, SLOW, FINE, FINE, SLOW])
-    assert "; 3 of 5 fresh launches were not: " in cleared[0].reason
+    assert cleared[0].reason.startswith("3 of 5 fresh launches were not slow: ")
+    assert f"; at first: {cleared[0].value * 1e6:.2f} us is 3 times as slow" in cleared[0].reason
     crashed, _ = looked_at(tmp_path / "c", progress, [FINE, None])
     assert crashed[0].reason.endswith("; and of a fresh launch: signal 11")
     slow, _ = looked_at(tmp_path / "b", progress, [SLOW] * 5)
@@ -201,7 +202,7 @@ def test_a_median_is_measured_again_by_medians(tmp_path, progress, scales, verdi
     after = confirm_slow_cases(results, nights, catalog, Selection(SITE), machine, progress).results
     assert {str(each.verdict) for each in after} == {verdict}
     assert [each.launches for each in machine.asked] == launches
-    said = "; 2 of 2 fresh medians of 3 launches were not: "
+    said = "2 of 2 fresh medians of 3 launches were not slow: "
     assert (said in after[0].reason) == (verdict == "cleared")
 
 
@@ -367,7 +368,7 @@ def heard_on(hosts: Sequence[str], votes: Sequence[tuple[str, Sequence[str]]]) -
 def test_the_reason_says_whether_it_was_fine_on_other_nodes(votes, elsewhere: bool):
     suspect = heard_on(["n1", "n2"], votes)
     assert suspect.verdict().verdict == Verdict.CLEARED
-    assert (" on other nodes than n1, n2 were not: " in suspect.verdict().reason) == elsewhere
+    assert (" on other nodes than n1, n2 were not slow: " in suspect.verdict().reason) == elsewhere
     assert suspect.verdict().slow_on == (("n1", "n2") if elsewhere else ())
 
 

@@ -48,8 +48,9 @@ def test_junit_has_every_case_and_what_each_failure_says(summary: SessionSummary
     assert suite.time >= 0
     slow = next(each for each in summary.results if each.verdict is Verdict.REGRESSED)
     (told,) = read[slow.case.key].result
-    lines = render_terminal(summary, 0, terminal=False).splitlines()
-    assert (told.type, f"  why: {told.message}" in lines) == ("regressed", True)
+    text = render_terminal(summary, 0, terminal=False)
+    lines, sentences = text.splitlines(), " ".join(text.split())
+    assert (told.type, f" why: {told.message} again: " in sentences) == ("regressed", True)
     assert [line.partition(": ")[0] for line in told.text.splitlines()] == ["band", "again"]
     assert f"  {told.text.splitlines()[1]}" in lines
     doubtful = next(each for each in summary.outliers if each.verdict is Verdict.CLEARED)

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from postprocess.cli.options import OPTIONS, SELECTION
+from postprocess.model.options import SELECTING
 from postprocess.model.verdict import Verdict
 from postprocess.report import first_screen as view
 from postprocess.report.grids import build_limit_map, build_verdict_map
@@ -24,6 +26,9 @@ def test_what_failed_is_proposed_first_with_the_time_its_launches_took(bad):
     places = {(r.case.environment, r.case.processes) for r in bad.failed}
     took = sum(e.seconds for e in bad.launches if (e.environment, e.processes) in places)
     assert first.cost == f"about {round(took)} s"
+    assert first.why == f"Measure the {len(bad.failed)} failed cases again"
+    (one, *_) = view.propose_next(replace(bad, results=bad.failed[:1]))
+    assert one.why == "Measure the failed case again"
 
 
 def test_a_suspect_case_waits_and_no_reference_is_calibrated(bad):
@@ -81,6 +86,42 @@ def test_nights_are_proposed_on_the_site_that_was_measured():
     blind = [replace(r, detectable=None, detectable_learned=None) for r in quiet.results]
     (only,) = view.propose_next(replace(quiet, results=tuple(blind), site="mycluster"))
     assert only.command == "./plumbline nightly --site mycluster"
+
+
+@pytest.mark.parametrize(
+    ("options", "night", "calibration"),
+    [
+        ("--program osu --launches=5 --json out.json --strict", "--program osu --launches=5", "--program osu"),
+        (
+            "--routine bcast,scan_sum --boundaries --bytes 8",
+            *["--routine bcast,scan_sum --boundaries --bytes 8"] * 2,
+        ),
+        ("--site mycluster --mpis mpich", "--mpis mpich", "--mpis mpich"),
+        ("--set-env=mpich-5_0_2:A=1", None, "--set-env=mpich-5_0_2:A=1"),
+    ],
+)
+def test_what_is_proposed_is_of_the_same_selection(options: str, night: str | None, calibration: str):
+    """A trial by hand learns nothing for nights."""
+    quiet = parse_summary(samples.healthy_night(samples.few_cases()[:5]).document())
+    blind = [replace(r, detectable=None) for r in quiet.results]
+    missing = replace(quiet.results[0], verdict=Verdict.NO_REFERENCE, reason="no reference")
+    command = ("./plumbline", "run", *options.split())
+    summary = replace(quiet, results=(missing, *blind[1:]), command=command)
+    told = {each.command.partition(" --")[0]: each.command for each in view.propose_next(summary)}
+    assert told["./plumbline calibrate"] == f"./plumbline calibrate {calibration}"
+    assert told.get("./plumbline nightly") == (night and f"./plumbline nightly {night}")
+
+
+def test_a_night_after_a_part_of_a_session_has_no_cost():
+    quiet = parse_summary(samples.healthy_night(samples.few_cases()[:5]).document())
+    again = replace(quiet, command=("./plumbline", "run", "--failed", "20261121T090000Z-4711:1"))
+    assert [each.cost for each in view.propose_next(again)] == [""]
+    assert all(each.cost.endswith(" a night") for each in view.propose_next(quiet))
+
+
+def test_what_selects_is_what_the_commands_have_for_it():
+    flags = {flag: OPTIONS[flag].kind is not None for flag in SELECTION if flag != "--site"}
+    assert flags == SELECTING
 
 
 def cells(found):

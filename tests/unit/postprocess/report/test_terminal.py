@@ -20,6 +20,11 @@ ESCAPE = "\x1b"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
+def unwrapped(text: str) -> str:
+    """Join the lines of a text, so that a sentence is found wherever it is broken."""
+    return " ".join(text.split())
+
+
 def summary_of(night: samples.Night) -> SessionSummary:
     return parse_summary(night.document())
 
@@ -72,7 +77,7 @@ def test_each_failed_case_is_there_and_each_reason_once(bad):
     for result in bad.failed:
         assert len(re.findall(rf"{re.escape(result.case.key)}$", text, re.M)) == 1
     for number, group in enumerate(overview.list_groups(bad), 1):
-        assert not group.reason or len(re.findall(re.escape(group.reason), text)) == 1
+        assert not group.reason or unwrapped(text).count(unwrapped(sanitize_line(group.reason))) == 1
         again = f"  again: ./plumbline run --failed {samples.SESSION}:{number}\n"
         assert (again in text) == bool(group.results[0].rerun)
 
@@ -110,8 +115,8 @@ def test_cases_of_one_reason_are_counted_and_the_first_few_listed_but_in_a_pipe_
 
 def test_notes_that_were_said_are_not_printed_again(bad):
     (note,) = bad.notes
-    assert note in tables.render_terminal(bad, 80, False)
-    assert note not in tables.render_terminal(bad, 80, False, said=[note])
+    assert note in unwrapped(tables.render_terminal(bad, 80, False))
+    assert note not in unwrapped(tables.render_terminal(bad, 80, False, said=[note]))
 
 
 def test_numbers_of_a_failed_case_have_their_unit():
@@ -194,7 +199,31 @@ def test_the_worst_comes_first(bad):
     assert heads == [str(each.verdict) for each in groups]
 
 
-def test_a_pipe_gets_neither_colour_nor_folding(bad, monkeypatch):
+def test_sentences_of_a_pipe_have_80_columns_and_commands_are_whole(bad):
+    """The reason of a case hangs below its label; a command that the last line cannot hold has its own."""
+    lines = tables.render_terminal(bad, 300, False).splitlines()
+    whole = re.compile(r"(  again: |next: |  )?\S*\./plumbline |[a-z-]+  local:|    local:|\d+ cases: ")
+    table = lines[: lines.index("")]
+    assert [each for each in lines if len(each) > 80 and each not in table and not whole.match(each)] == []
+    places = [
+        lines.index(line) for line in lines if line.endswith("Measure the 10 failed cases again (about 44 s):")
+    ]
+    assert [lines[n + 1] for n in places] == [f"  ./plumbline run --failed {samples.SESSION}"]
+    why = next(n for n, line in enumerate(lines) if line.startswith("  why: ") and "times as slow" in line)
+    assert lines[why + 1].startswith("       above the limit ")
+    assert lines[why + 2].startswith("  again: ")
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_the_name_of_a_command_stays_beside_it(width):
+    lines = tables.wrap("two more sessions decide: ./plumbline confirm, or the next nights", width)
+    assert any("./plumbline confirm," in line for line in lines)
+    assert tables.wrap("", 80, "  why: ") == ["  why:"]
+    assert tables.wrap("once more", 80, command="./plumbline run") == ["once more: ./plumbline run"]
+    assert tables.wrap("once more", 12, command="./plumbline run") == ["once more:", "  ./plumbline run"]
+
+
+def test_a_pipe_has_the_same_text_at_any_width(bad, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     stream = io.StringIO()
     tables.print_verdict_table(bad, 20, stream)
@@ -246,12 +275,13 @@ def test_hostile_text_is_shown_and_not_obeyed(terminal):
     plain = samples.hostile(samples.bad_night(samples.few_cases()), "x")
     night = samples.hostile(samples.bad_night(samples.few_cases()))
     text = tables.render_terminal(summary_of(night), 80, terminal)
-    if not terminal:  # which folds what is longer
+    if not terminal:  # which folds cells that are longer; further lines of a sentence are indented
         plain_text = tables.render_terminal(summary_of(plain), 80, terminal)
-        assert text.count("\n") == plain_text.count("\n")
+        begun = [len(re.findall(r"^(?! )", each, re.M)) for each in (text, plain_text)]
+        assert begun[0] == begun[1]
     rest = COLOUR.sub("", text) if terminal else text
     assert rest.replace("\n", "").isprintable()
-    assert f"note: {sanitize_line(samples.HOSTILE)}\n" in rest
+    assert unwrapped(f"note: {sanitize_line(samples.HOSTILE)}") in unwrapped(rest)
     assert f"again: {sanitize_line(samples.HOSTILE)}\n" in rest
     assert r"\n# l\r\n- m\t\x1b[31mn\x07\x00\u202eo\u2028p" in rest
 

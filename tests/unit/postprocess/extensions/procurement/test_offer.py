@@ -12,6 +12,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.extensions.procurement.builds import OfferSources, find_changed_flags
+from postprocess.extensions.procurement.command import list_next_steps
 from postprocess.extensions.procurement.offer import PASSES, RULES, TELL, Patch, ToldFacts, open_offer
 from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.extensions.procurement.run_rules import check_offer, list_speed_limits
@@ -566,3 +567,19 @@ def test_a_time_is_broken_from_below_and_a_rate_from_above() -> None:
     (rate,) = list_speed_limits(case("bw", 1_000_000, per_node=1), "MB/s", DATA_SHEET)
     assert wire.is_broken(0.9e-4, "s") and not wire.is_broken(1.1e-4, "s")
     assert rate.is_broken(10_001.0, "MB/s") and not rate.is_broken(9_999.0, "MB/s")
+
+
+@pytest.mark.parametrize(
+    ("codes", "commands"),
+    [
+        ((), ["sheet offer"]),
+        ((Code.LAUNCH_CRASHED,), ["sheet offer"]),  # only noted
+        ((Code.FEW_LAUNCHES, Code.TOLD_MISSING), ["run rules.toml --output offer", "check offer"]),
+        ((Code.BINDING_SHARED, Code.ROW_MISSING), ["run rules.toml --output offer", "check offer"]),
+    ],
+)
+def test_each_end_of_a_measurement_has_its_next_step(codes: tuple[Code, ...], commands: list[str]):
+    found = [Violation(code, "passes.jsonl", "as it is") for code in codes]
+    run = ["./plumbline", "offer", "run", "rules.toml", "--output", "offer"]
+    steps = list_next_steps(Path("offer"), found, run)
+    assert [" ".join(words) for _, words in steps] == [f"./plumbline offer {each}" for each in commands]

@@ -226,6 +226,19 @@ def test_reviewed_references_are_never_measured_again(tmp_path, monkeypatch):
     assert night.measured == []
 
 
+def test_a_first_night_tells_of_cores_that_few_launches_lay_on(tmp_path, monkeypatch):
+    night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
+    monkeypatch.setattr(calibration_pass, "list_short_places", lambda _: {PLACE[2]})
+    monkeypatch.setattr(calibration_pass, "PLACES_SECONDS", -1)
+    night.begin()
+    (told,) = (note for note in night.notes if "--at-most" in note)
+    assert told == (
+        f"the system starts the ranks of {PLACE[2]} now on these cores, now on those, and fewer than 10 "
+        "launches are known on some of them: there only a larger slowdown is called until more are measured: "
+        "./plumbline calibrate --at-most 10"
+    )
+
+
 def test_only_the_cases_without_a_reference_of_use_are_measured(tmp_path, monkeypatch):
     night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
     plain = [launch(2.0, 7, cases=CASES[:1])]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from postprocess.base.progress import Progress
 from postprocess.runner.reframe_pass import cancel_jobs, end_jobs
 from site_configs.schedulers import slurm_jobs
+from site_configs.schedulers.base import RefusedOption
 from site_configs.schedulers.slurm import SLURM
 from site_configs.schedulers.slurm_jobs import (
     MARK,
@@ -236,3 +237,30 @@ def test_only_jobs_of_the_sessions_are_cancelled_and_only_once(tmp_path, monkeyp
     assert end_jobs([mine, quiet], SLURM) == ["stage (1, PENDING)"]
     assert cancelled.read_text() == "1\n"
     assert end_jobs([mine, quiet], SLURM) == []  # Slurm is not asked again
+
+
+@pytest.mark.parametrize(
+    ("refusals", "found"),
+    [
+        ({}, []),
+        ({"--b": "unknown --b"}, [RefusedOption("--b", "unknown --b")]),
+        # a site that wants an account: without it a job is refused for that
+        ({"": "no account", "--b": "unknown --b"}, [RefusedOption("--b", "unknown --b")]),
+        (
+            {"": "no account", "--a --b": "not both"},
+            [RefusedOption("--a", "not both"), RefusedOption("--b", "not both")],
+        ),
+        (
+            {"": "no nodes", "--a": "no nodes", "--b": "no nodes", "--a --b": "no nodes"},
+            [RefusedOption("", "no nodes")],
+        ),
+    ],
+)
+def test_options_at_fault_are_told_from_a_job_that_no_node_takes(monkeypatch, refusals, found):
+    def explain(options: list[str], cluster: str) -> str:
+        words = [each for each in options if each != "--partition=cpu"]
+        assert cluster == "" and "--partition=cpu" in options
+        return refusals.get(" ".join(words)) or next((refusals[each] for each in words if each in refusals), "")
+
+    monkeypatch.setattr(slurm_jobs, "explain_refused_job", explain)
+    assert list(SLURM.find_refused_options(["--partition=cpu", "--a", "--b"])) == found
