@@ -61,10 +61,11 @@ class Fault:
         assert self.planted and self.where and self.message, self
 
     def is_told(self, text: str) -> bool:
-        """Whether a text has the message."""
+        """Whether a text has the message, in one line or in several that are indented."""
         messages = self.message.split(EITHER)
         patterns = (re.escape(each).replace(ANYTHING, ".*") for each in messages)
-        return any(re.search(pattern, text) for pattern in patterns)
+        texts = (text, re.sub(r"\n +", " ", text))
+        return any(re.search(pattern, each) for pattern in patterns for each in texts)
 
 
 def plants(
