@@ -214,7 +214,7 @@ def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -
 
 
 DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"  #: of every date, in UTC
-#: The same, letter by letter: what reads dates takes others too.
+#: The same, letter by letter: Python's parser takes other forms too.
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 

@@ -406,7 +406,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         return self.completed
 
     def complete_value(self, key: str, told: Sequence[Any]) -> Sequence[Any]:
-        """Complete what ReFrame tells of a value: its result is what it was held against."""
+        """Put the verdict on a value in the place of ReFrame's result, where ReFrame asserts nothing."""
         name = key.rpartition(":")[2]
         if name not in self.known.tuples:
             return [*told[:-1], self.known.unasserted(name).value]

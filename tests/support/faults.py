@@ -61,7 +61,7 @@ class Fault:
         assert self.planted and self.where and self.message, self
 
     def is_told(self, text: str) -> bool:
-        """Whether a text has the message, in one line or in several that are indented."""
+        """Return whether a text has the message, in one line or wrapped with an indent."""
         messages = self.message.split(EITHER)
         patterns = (re.escape(each).replace(ANYTHING, ".*") for each in messages)
         texts = (text, re.sub(r"\n +", " ", text))

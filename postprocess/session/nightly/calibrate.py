@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -278,11 +278,12 @@ def describe_worth(launches: int, left: int, exact: bool) -> str:
     )
 
 
-def list_kept_launches(context: SessionContext, missing: Container[Case]) -> list[CalibrationLaunch]:
+def list_kept_launches(context: SessionContext, missing: Iterable[Case]) -> list[CalibrationLaunch]:
     """List the launches of cases without a reference that an interrupted calibration has left."""
     known = read_comparable_launches(context.work.root, context.request.selection)
-    known = select_as_now(known, find_conditions_now(context))
-    return [each for each in known if any(Case.from_key(key) in missing for key in each.values)]
+    keys = {case.key for case in missing}
+    now = find_conditions_now(context)
+    return [launch for launch in select_as_now(known, now) if not keys.isdisjoint(launch.values)]
 
 
 def count_launches(launches: Iterable[CalibrationLaunch], cases: Iterable[Case]) -> int:

@@ -111,7 +111,8 @@ def estimate_night(
     unknown = list_uncalibrated(work.provisional, catalog, first) if calibrates else []
     before = [(job, choose_automatic_launches(job.launches[0])) for job in list_jobs(unknown)]
     once = {job.program for job, number in before if number == 1 and not job.launches[0].exact}
-    once -= {job.program for job in made if job.key not in {job.key for job, _ in before}}
+    calibrated = {job.key for job, _ in before}
+    once -= {job.program for job in made if job.key not in calibrated}
     deferred = [job for job in made if job.program in once]
     return NightEstimate(
         night=sum(map(estimate, made)),

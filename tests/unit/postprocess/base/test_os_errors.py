@@ -19,11 +19,11 @@ from tests.support.paths import ROOT
 
 NUMBERS = {
     errno.ENOSPC: plants("lost", "a disk that is full", "a file that is open", "", 2,
-        "/work/file: No space left on device; make room there, or choose another work directory with"),
+        "/plumbline/file: No space left on device; make room there, or choose another work directory with"),
     errno.EDQUOT: plants("lost", "a quota that is used up", "a file that is open", "", 2,
-        "/work/file: Disk quota exceeded; make room there, or choose another work directory"),
+        "/plumbline/file: Disk quota exceeded; make room there, or choose another work directory"),
     errno.EROFS: plants("lost", "a file system that nobody may write", "the work directory", "", 2,
-        "/work/file: Read-only file system; choose another work directory with PLUMBLINE_HOME"),
+        "/plumbline/file: Read-only file system; choose another work directory with PLUMBLINE_HOME"),
     errno.EMFILE: plants("environment", "too few open files", "`ulimit -n`", "", 2,
         "open files: raise it with ulimit -n"),
 }  # fmt: skip
@@ -31,7 +31,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("number", each_of(NUMBERS))
 def test_an_error_of_an_open_file_names_it_and_what_helps(tmp_path, number, declared: Declared):
-    work = tmp_path / "work"
+    work = tmp_path / "plumbline"
     work.mkdir()
 
     class Refusing:

@@ -249,7 +249,7 @@ def test_only_the_cases_without_a_reference_of_use_are_measured(tmp_path, monkey
 
 @pytest.mark.parametrize(("kept", "cases", "left"), [(12, CASES, 8), (25, CASES, 1), (12, CASES[1:], 20)])
 def test_a_night_goes_on_with_what_an_interrupted_calibration_left(tmp_path, monkeypatch, kept, cases, left):
-    """Of launches with other options by hand nothing counts, nor where a case has none."""
+    """Launches with other options by hand do not count; and a case without any needs all of them."""
     night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
     ledger.append_launches(tmp_path, "a", [launch(2.0, day, cases=cases) for day in range(1, 1 + kept)])
     ledger.append_launches(tmp_path, "b", [launch(2.0, 1, by_hand=OVERSUBSCRIBED) for _ in range(5)])

@@ -428,7 +428,7 @@ def test_what_a_night_calibrated_in_one_launch_is_judged_by_later_nights(planned
 
 
 def test_a_first_night_does_not_launch_again_what_it_calibrated_in_one_launch(night: Night, monkeypatch):
-    """ReFrame is told to run the other programs only, and each skipped case is there."""
+    """ReFrame runs the other programs only, and the plan still has each skipped case."""
     ran = []
     night.planned = [OWN, IMB]
     calibrated = references_of(ONCE, 1)
