@@ -85,7 +85,8 @@ def compare(tmp_path: Path, prefix: Path, user: str) -> bool:
     folder.mkdir(exist_ok=True)
     (folder / "program").touch()
     own = f"printf '%s\\n' {quote_word(str(prefix / 'include/mpi.h'))} {quote_word(str(prefix / user))}"
-    (prefix / user).touch()
+    if not (prefix / user).exists():  # a touch would make it another file once a second has gone by
+        (prefix / user).touch()
     lines = ["trap 'exit 9' ERR", *compare_files(own, folder, user), *keep_files(folder, user)]
     subprocess.run(["bash", "-c", "\n".join(lines)], cwd=stage, check=True)
     return (folder / "program").exists()
