@@ -20,7 +20,7 @@ from postprocess.references.provenance import read_provenance
 from postprocess.references.reference_file import load_session_priors
 from postprocess.stats.band import estimate_references
 from postprocess.stats.launches import is_same_place
-from postprocess.stats.priors import add_priors, add_session_priors, group_of
+from postprocess.stats.priors import add_priors, add_session_priors, class_of, find_stand_ins, group_of
 from postprocess.stats.sessions import add_evidence
 from site_configs.schema.manual_settings import has_all_settings, list_shell_differences
 from site_configs.schema.waivers import DIFFERENCES
@@ -311,7 +311,11 @@ def _add_noise(
     told = {case: (values[case], placed[case].sessions, placed[case].days) for case in values}
     second = {case: each.headline for case, each in homes.items() if each.headline}
     headlines = _know_noise(_estimate(values, placed, references), told, second)
-    return {case: replace(each, headline=headlines.get(case)) for case, each in known.items()}
+    means = find_stand_ins(headlines)
+    return {
+        case: replace(each, headline=headlines.get(case), prior=each.prior or means.get(class_of(case)))
+        for case, each in known.items()
+    }
 
 
 def _know_noise(

@@ -59,7 +59,26 @@ def add_priors(references: Mapping[Case, Reference]) -> dict[Case, Reference]:
 
 def group_of(case: Case) -> CaseGroup:
     """Return the group of a case: its program and class of sizes."""
-    return case.program, (case.bytes >= SMALL_BYTES) + (case.bytes >= LARGE_BYTES)
+    return case.program, class_of(case)
+
+
+def class_of(case: Case) -> int:
+    """Return the class of sizes of a case: its place in :data:`SIZES`."""
+    return (case.bytes >= SMALL_BYTES) + (case.bytes >= LARGE_BYTES)
+
+
+def find_stand_ins(headlines: Mapping[Case, Reference]) -> dict[int, Prior]:
+    """Find, by class of sizes, what stands in for a program whose launches do not tell yet how they differ.
+
+    It is what the headlines of other programs of the same environment say: they are means of calls too. It is
+    worth no more degrees of freedom than a measurement of another machine. Of several programs the widest counts.
+    """
+    found: dict[int, Prior] = {}
+    for case, each in headlines.items():
+        size, prior = class_of(case), each.prior
+        if prior and not each.exact and (size not in found or prior.spread > found[size].spread):
+            found[size] = Prior(prior.spread, min(prior.degrees, ELSEWHERE))
+    return found
 
 
 def estimate_prior(references: Sequence[Reference]) -> Prior | None:
