@@ -73,6 +73,14 @@ def note_other_work(progress: Progress) -> None:
         )
 
 
+def is_disturbed(share: float | None) -> bool:
+    """Return whether others used so much of this machine, from 0 to 1, that times tell little; None is unknown.
+
+    Who measures beside them on purpose says so by ``PLUMBLINE_BESIDE_OTHERS=1``.
+    """
+    return share is not None and share > BUSY_SHARE and os.environ.get(BESIDE_OTHERS) != "1"
+
+
 def wait_for_idle(progress: Progress) -> float:
     """Wait until others leave the machine; the share that they use after a minute, 0 if they did leave.
 

@@ -135,6 +135,36 @@ def excuse_headlines(results: Sequence[CaseResult]) -> tuple[list[CaseResult], s
     return [judge_by_value(result) if result.by_headline else result for result in results], note
 
 
+def excuse_means(results: Sequence[CaseResult], beside_others: bool) -> tuple[list[CaseResult], str]:
+    """Call no mean slow that other work on the machine may have slowed; return that as a note, or nothing.
+
+    A program that prints means alone has no fast trials that tell the two apart.
+
+    :param beside_others: whether other processes used the machine while it ran, as far as that is known
+    """
+    found = [result for result in results if _is_slow_mean(result)]
+    if not found or not (beside_others or assess_disturbance(results).busy):
+        return list(results), ""
+    programs = ", ".join(sorted({result.case.program for result in found}))
+    note = (
+        f"other work disturbs the machine: {plural(len(found), 'mean')} of {programs} beyond their limits say "
+        "nothing of the MPI; measure on the idle machine"
+    )
+    excused = [_leave_open(result) if _is_slow_mean(result) else result for result in results]
+    return excused, note
+
+
+def _is_slow_mean(result: CaseResult) -> bool:
+    """Return whether a case is slow by a mean without trials. Simulated time has no spread."""
+    means = result.summary is None and result.headline is None and result.spread is not None
+    return means and result.verdict == Verdict.REGRESSED
+
+
+def _leave_open(result: CaseResult) -> CaseResult:
+    reason = f"other work disturbs the machine, and a mean does not tell it from a slow MPI: {result.reason}"
+    return replace(result, verdict=Verdict.PROVISIONAL, reason=reason, provisional=True)
+
+
 def judge_by_value(result: CaseResult) -> CaseResult:
     """Return the verdict of a case by its value, which lies inside its band or below it."""
     verdict = Verdict.PROVISIONAL if result.provisional else Verdict.PASS

@@ -70,8 +70,9 @@ def class_of(case: Case) -> int:
 def find_stand_ins(headlines: Mapping[Case, Reference]) -> dict[int, Prior]:
     """Find, by class of sizes, what stands in for a program whose launches do not tell yet how they differ.
 
-    It is what the headlines of other programs of the same environment say: they are means of calls too. It is
-    worth no more degrees of freedom than a measurement of another machine. Of several programs the widest counts.
+    It is what the headlines of other programs of the same environment say: they are means of calls too. It
+    counts for no more degrees of freedom than a measurement of another machine. Of several programs the
+    widest counts.
     """
     found: dict[int, Prior] = {}
     for case, each in headlines.items():

@@ -12,7 +12,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.calibration.machine_load import start_load_monitor
+from postprocess.calibration.machine_load import is_disturbed, start_load_monitor
 from postprocess.judging.common_cause import find_onset_in_store
 from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases, leave_in_doubt
 from postprocess.judging.evaluate import evaluate_launches
@@ -22,6 +22,7 @@ from postprocess.judging.notes import (
     describe_interposed_libraries,
     describe_waivers,
     excuse_headlines,
+    excuse_means,
     find_unplanned_cases,
     find_unplanned_environments,
     is_whole,
@@ -153,7 +154,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             finished += run_part(context, reframe, selection, planned, programs)
         share = load.share() if context.prepared.inventory else None
         verified, proof, ended = prove_night(context, finished)
-        results = judge_night(context, finished, catalog, failed, verified, proof)
+        results = judge_night(context, finished, catalog, failed, verified, proof, is_disturbed(share))
         with progress.keeping("facts of nodes"):
             for line in describe_node_facts(work.root, finished, session.started_utc):
                 progress.note(line)
@@ -265,12 +266,14 @@ def judge_night(
     failed: Sequence[CaseResult],
     verified: DataVerification,
     proof: TransportProof,
+    beside_others: bool,
 ) -> list[CaseResult]:
     """Judge all launches of a night, and note what its reader must know of the judgement.
 
     :param failed: cases of which a launch failed in the night's own calibration
     :param verified: what came of launches that verify data
     :param proof: by which transports its pairs of ranks talk
+    :param beside_others: whether other processes used the machine, as far as that is known
     """
     request, progress = context.request, context.progress
     with progress.phase("analysis"):
@@ -278,6 +281,7 @@ def judge_night(
         results = apply_failures(results, failed, CALIBRATED)
         results = proof.apply(verified.apply(results))
         results, excused = excuse_headlines(results)
+        results, open_means = excuse_means(results, beside_others)
         notes: dict[str, Callable[[], Iterable[str]]] = {
             "waivers": lambda: describe_waivers(finished, catalog),
             "interposed libraries": lambda: describe_interposed_libraries(finished),
@@ -285,7 +289,7 @@ def judge_night(
             "transports": proof.describe,
             "lines of others": lambda: describe_foreign_lines(finished),
             "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
-            "other work": lambda: [excused] if excused else [],
+            "other work": lambda: [each for each in (excused, open_means) if each],
             "what is left out": lambda: sorted({each.launch.left_out for each in finished} - {""}),
         }
         for what, describe in notes.items():

@@ -81,7 +81,7 @@ def test_a_barrier_that_is_none_is_found(fault: str, tmp_path: Path, declared: D
 
 
 def find_wrong_data(fault: str, tmp_path: Path, declared: Declared) -> None:
-    """Run the routine in an MPI with the fault, and hold what mpicost says and records against the declaration."""
+    """Run the routine in an MPI with the fault; hold what mpicost says and records against the declaration."""
     file, (routine, _) = tmp_path / "out.jsonl", FAULTS[fault]
     ended = program("mpich").run(
         *(3, *SHORT, "--routine", routine, "--output", str(file)),

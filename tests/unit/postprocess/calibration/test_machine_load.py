@@ -30,6 +30,13 @@ def looks(monkeypatch: pytest.MonkeyPatch, *shares: float) -> Iterator[float]:
     return found
 
 
+def test_times_beside_others_tell_little_unless_that_is_on_purpose(monkeypatch: pytest.MonkeyPatch):
+    assert not machine_load.is_disturbed(0.9)  # of all tests
+    monkeypatch.delenv(machine_load.BESIDE_OTHERS)
+    assert machine_load.is_disturbed(0.9)
+    assert not machine_load.is_disturbed(machine_load.BUSY_SHARE) and not machine_load.is_disturbed(None)
+
+
 @pytest.mark.parametrize(
     ("shares", "told", "waited"),
     [

@@ -171,20 +171,18 @@ def test_one_launch_makes_a_reference_of_its_place_with_the_spread_of_similar_ca
 
 
 def test_where_a_program_has_one_launch_the_means_of_another_one_stand_in():
-    """So what is three times as slow the night after is not silent, and a mean elsewhere still accuses nothing."""
+    """So what is three times as slow the night after is told; a mean elsewhere still accuses nothing."""
     timed = [case(size=8 * number) for number in range(1, 13)]
+    nothing = PlacedLaunches(5e-8, [], [], [], [])
     scatter = np.exp(np.random.default_rng(1).normal(0.0, 0.04, (12, 20)))
     rows = {each: Reference(each, 1e-6, 0.02, 20) for each in timed}
     launches = {
-        each: [
-            PlacedLaunches(5e-8, [], [], [], []),
-            PlacedLaunches(2e-7, [*values], [0] * 20, [1] * 20, [*values]),
-        ]
+        each: [nothing, PlacedLaunches(2e-7, [*values], [0] * 20, [1] * 20, [*values])]
         for each, values in zip(timed, 1e-6 * scatter, strict=True)
     }
     only = case(size=8, program="imb")
     rows[only] = Reference(only, 1e-6, 0.0, 1)
-    launches[only] = [PlacedLaunches(5e-8, [], [], [], []), PlacedLaunches(2e-7, [1e-6], [0], [1], [])]
+    launches[only] = [nothing, PlacedLaunches(2e-7, [1e-6], [0], [1], [])]
     (found,) = estimate_elsewhere(rows, launches)[only]
     assert found.prior and found.prior.spread == pytest.approx(0.04, rel=0.2) and found.prior.degrees == 5
     assert judge_case(only, Measurement(3e-6), found).verdict == Verdict.REGRESSED
