@@ -64,6 +64,24 @@ def parse_path(text: str) -> Path:
     return Path(text)
 
 
+#: What people type who know other tools, and the command that does it.
+GUESSED = {
+    "status": "report",
+    "show": "report",
+    "results": "report",
+    "diff": "compare",
+    "check": "site check",
+    "init": "site new",
+    "baseline": "calibrate",
+    "bench": "nightly",
+    "benchmark": "nightly",
+    "build": "setup",
+    "install": "setup",
+    "retry": "run --failed",
+    "rerun": "run --failed",
+}
+
+
 class Parser(argparse.ArgumentParser):
     """Parse the words of one command."""
 
@@ -124,6 +142,9 @@ class Parser(argparse.ArgumentParser):
         known = list(map(str, action.choices))
         proposed = propose_word(str(value), known)
         if isinstance(action, argparse._SubParsersAction):
+            guessed = GUESSED.get(str(value), "")
+            if guessed.partition(" ")[0] in known:
+                proposed = f"did you mean {guessed}?"
             what = f"{value!r} is no command"
             raise argparse.ArgumentError(None, f"{what}; {proposed}" if proposed else what)
         what = f"{value!r} is none of {', '.join(known)}"

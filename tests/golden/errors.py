@@ -16,6 +16,9 @@ run --bytes 8,x
 run --program osu,x
 run --program mpicos
 nightli
+status
+retry
+site status
 site nw
 run --cache evikt
 run --trils 5
