@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
@@ -45,6 +45,8 @@ def test_a_note_is_said_and_kept(progress):
     assert progress.console.file.getvalue() == "note: no Spack\n"
 
 
+@settings(max_examples=20)
+@example("[red]as it is[/red] :smile:")
 @given(st.text().filter(str.strip))
 def test_what_goes_on_now_is_shown_as_it_is(text: str):
     progress = Progress(Console(file=io.StringIO(), force_terminal=True))

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.signature import ACCEPTANCE, OFFER, find_fingerprint
 from postprocess.cli.output_files import is_own_output
+from postprocess.extensions.procurement import protocol as protocol_pages
 from postprocess.extensions.procurement.accept import (
     MEASURED,
     OFFERED,
@@ -52,6 +54,13 @@ GOOD, SLOW = 1.0, 1.2
 
 Change = Callable[[Path], object]
 FACTORS = (1.0, 1.001, 1.002, 1.003, 1.004)  #: by which launches differ
+draw_once = cache(protocol_pages.draw_characteristic)
+
+
+@pytest.fixture(autouse=True)
+def one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same operating characteristic is drawn once: that takes longer than all else of a check."""
+    monkeypatch.setattr(protocol_pages, "draw_characteristic", draw_once)
 
 
 def unchanged(folder: Path) -> None:

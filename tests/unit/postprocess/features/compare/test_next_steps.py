@@ -54,8 +54,9 @@ def test_what_was_skipped_is_one_line_and_no_cell(judged) -> None:
         assert "1 further case skipped on both sides: 1 no Spack" in text
 
 
-def test_a_large_comparison_prints_its_worst_on_a_few_pages(judged: JudgedComparison) -> None:
+def test_a_large_comparison_prints_its_worst_on_a_few_pages(judged: JudgedComparison, monkeypatch) -> None:
     """All of it stays on the screen."""
+    monkeypatch.setattr(page, "DRAWN", 6)  # each takes a while
     slow = judged.measured[0]
     layouts = [f"{2 * n}x2" for n in range(1, 101)]
     cases = (slow.case._replace(layout=each, bytes=n) for each in layouts for n in (8, 64))
