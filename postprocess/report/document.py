@@ -8,11 +8,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from postprocess.base import files, formats, sanitize
@@ -22,26 +22,6 @@ from postprocess.base.sanitize import choose_fence, escape_markdown, sanitize_li
 from postprocess.model.verdict import Verdict, is_healthy
 
 TEMPLATES = Path(__file__).parent / "templates"
-
-
-class CompiledTemplates(jinja2.BytecodeCache):
-    """What templates were compiled to: each once in a process, however many pages are written."""
-
-    def __init__(self) -> None:
-        self._compiled: dict[str, tuple[str, bytes]] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Give the template's code, if it is of this text."""
-        checksum, code = self._compiled.get(bucket.key, ("", b""))
-        if checksum == bucket.checksum:
-            bucket.bytecode_from_string(code)
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep the template's code."""
-        self._compiled[bucket.key] = (bucket.checksum, bucket.bytecode_to_string())
-
-
-COMPILED = CompiledTemplates()
 #: What stands beside a tone, or for it where there is no colour.
 STAMPS = {"good": "✓", "fair": "?", "bad": "✗"}
 
@@ -80,7 +60,9 @@ def write_pages(pages: Mapping[Path, str]) -> None:
         raise UsageError(f"{problem}; make room or change its rights") from None
 
 
+@cache
 def _open_templates() -> jinja2.Environment:
+    """Open the templates, each compiled once in a process; what draws pictures is set for each page."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
@@ -89,7 +71,6 @@ def _open_templates() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=True,
         finalize=_as_html,
-        bytecode_cache=COMPILED,
     )
     environment.globals.update(
         plural=formats.plural,
