@@ -182,7 +182,9 @@ class imb(OsuImbCheck):
         declare_threads("ReduceMT", "reduce_sum"),
         declare_threads("AllReduceMT", "allreduce_sum"),
         *(line for routine in (*READS, *WRITES) for line in declare_file_access(routine)),
-        Benchmark("Open_Close", "open_close", "Open_Close", "t_max[usec]", sync=LOOP, sizes=(0,), executable=IO),
+        Benchmark(
+            "Open_Close", "open_close", "Open_Close", "t_max[usec]", sync=LOOP, sizes=(0,), executable=IO
+        ),
     )
 
     #: Megabytes through which the buffers of a process move with ``--cache rotate``. All processes of a node
@@ -246,9 +248,7 @@ class imb(OsuImbCheck):
     def chosen_benchmarks(self) -> list[Benchmark]:
         """Return the benchmarks that are measured at this process count. Not all can rotate their buffers."""
         rotates = self.cache == ROTATE
-        return [
-            each for each in super().chosen_benchmarks() if not (rotates and each.executable in ON_REQUEST)
-        ]
+        return [each for each in super().chosen_benchmarks() if not (rotates and each.executable in ON_REQUEST)]
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
         """Return the commands of one start. Files are in the job's directory, and are gone after it."""

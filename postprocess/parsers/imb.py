@@ -42,9 +42,7 @@ PART_OF_THREADS = "MT part"
 _LISTED = re.compile(r"# (?:\(Multi-\))?([A-Za-z0-9_]{1,60})")
 _BENCHMARKING = re.compile(r"# Benchmarking ([A-Za-z0-9_-]{1,60})")
 _INVALID = re.compile(r"# !! Benchmark ([A-Za-z0-9_-]{1,60}) invalid for ([0-9]{1,9}) processes !!")
-_PROCESSES = re.compile(
-    r"# #processes = ([0-9]{1,9})(?:; rank order \(rowwise\):| \(threads: ([0-9]{1,9})\))?"
-)
+_PROCESSES = re.compile(r"# #processes = ([0-9]{1,9})(?:; rank order \(rowwise\):| \(threads: ([0-9]{1,9})\))?")
 _WINDOW = re.compile(r"# window_size = ([0-9]{1,9})")
 _BARREN = "# NO SUCCESSFUL EXECUTIONS"  #: in the place of the processes, and no rows
 _GROUPS = re.compile(r"# \( ([0-9]{1,9}) groups of ([0-9]{1,9}) processes each running simultaneous \)")

@@ -124,8 +124,9 @@ def explain_unloadable(folder: str, name: str, env: Mapping[str, str] | None) ->
 def list_missing_libraries(path: Path, env: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """List the libraries that the loader does not find, but those of an MPI; none where no loader tells."""
     script = "".join(f"export {name}={value}\n" for name, value in env) + 'exec ldd "$0"'
+    words = ["bash", "-c", script, str(path)]
     try:
-        done = subprocess.run(["bash", "-c", script, str(path)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ()
     return tuple(name for name in UNFOUND.findall(done.stdout) if not name.startswith("libmpi"))

@@ -45,11 +45,7 @@ READS = tuple(
     for place in places
 )
 WRITES = tuple(routine.replace("read", "write") for routine in READS)
-IO_ROUTINES = (
-    *READS,
-    *(f"{routine}{part}" for routine in WRITES for part in ("", ".aggregate")),
-    "open_close",
-)
+IO_ROUTINES = (*READS, *(f"{routine}{part}" for routine in WRITES for part in ("", ".aggregate")), "open_close")
 
 #: Routines of OSU and IMB that a family names, by family.
 FAMILIES = {WEEKLY: WEEKLY_ROUTINES, IMB_MT: MT_ROUTINES, IMB_IO: IO_ROUTINES}
