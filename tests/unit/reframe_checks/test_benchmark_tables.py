@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from postprocess.base.formats import MEGABYTES, SECONDS
 from postprocess.model.routines.benchmark import WHOLE_START, Benchmark
-from postprocess.model.routines.requested import REQUESTED
+from postprocess.model.routines.requested import FAMILIES, REQUESTED
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.osu_imb_launch import find_unit_scale
@@ -105,6 +105,27 @@ def test_no_two_lines_are_one_case(program: str):
 def test_what_is_the_same_operation_has_mpicosts_name(program: str, line: Benchmark):
     assert line.routine == OURS.get(line.name, line.routine)
     assert line.name in OURS or line.routine not in OURS.values()
+
+
+def test_threads_and_files_are_of_families_and_of_no_night():
+    own = {line.routine for line in CHECKS["imb"].table if line.executable in ("IMB-MT", "IMB-IO")}
+    assert own == {*FAMILIES["imb-mt"], *FAMILIES["imb-io"]}
+    assert own <= REQUESTED
+
+
+def test_a_start_with_threads_is_told_counts_of_integers():
+    """IMB-MT takes counts, a barrier too, and would read no file of sizes."""
+    from reframe_checks.imb import build_thread_options
+
+    lines = [line for line in CHECKS["imb"].table if line.executable == "IMB-MT"]
+    told = {}
+    for start in starts(CHECKS["imb"], lines, [6, 8, 1024]):
+        names = tuple(start.benchmarks)
+        cases = tuple(case(line.routine, size, program="imb") for line in names for size in start.sizes)
+        words = build_thread_options(planned(cases=cases, benchmarks=names))
+        assert words[words.index("-thread_level") + 1] == "multiple"
+        told |= {line.name: words[words.index("-count") + 1] for line in names}
+    assert told == {line.name: "1" if line.name == "BarrierMT" else "2,256" for line in lines}
 
 
 def test_every_routine_on_request_has_a_line():
