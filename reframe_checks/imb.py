@@ -1,6 +1,6 @@
-"""Intel MPI Benchmarks: MPI-1, non-blocking collectives and one-sided, a start for each executable. On request
-also those with several threads in each process, and those on files.
+"""Intel MPI Benchmarks: MPI-1, non-blocking collectives and one-sided, a start for each executable.
 
+On request also those with several threads in each process, and those on files.
 Sizes and repetitions are fixed, so that a night repeats the last one; ``-npmin`` keeps idle processes
 from spinning beside the measured ones. Of a collective the largest mean of a rank is judged, ``t_max``.
 """
@@ -106,12 +106,12 @@ def declare_file_access(routine: str) -> Iterator[Benchmark]:
     """Declare accesses to a file. A write is also timed without the wait until it is in the file system."""
     who, what, place = routine.split("_")
     name = f"{who.upper()}_{what.capitalize()}_{place.capitalize()}"
-    line = Benchmark(name, routine, name, "t_max[usec]", sync=LOOP, executable=IO)
+    line = Benchmark(name, routine, name, "t_max[usec]", sync=LOOP, executable=IO, mode="AGGREGATE")
     if what == "read":
         yield line
     else:
         yield replace(line, mode="NON-AGGREGATE")
-        yield replace(line, routine=f"{routine}.aggregate", mode="AGGREGATE")
+        yield replace(line, routine=f"{routine}.aggregate")
 
 
 class build_imb(BuildProgram):

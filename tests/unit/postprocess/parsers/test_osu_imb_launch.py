@@ -136,7 +136,7 @@ def test_two_benchmarks_may_share_a_table(tmp_path: Path):
 
 
 def start_of_threads(threads: int, *routines: str) -> tuple[PlannedLaunch, str]:
-    """A start of IMB-MT with lines of the table, and what it really printed with two threads in each process."""
+    """A start of IMB-MT with lines of the table, and what it printed with two threads in each process."""
     lines = tuple(line for line in checks()["imb"].table if line.routine in routines)
     launch = start("imb", lines, (8, 1024, 10000))
     head, *tables = (CORPUS / "imb" / "mpich-mt.txt").read_text().split("\n\n")
@@ -155,7 +155,22 @@ def test_a_start_with_threads_is_of_the_sizes_of_one_of_them(tmp_path: Path):
     assert records.run["method"][THREADS] == 2
 
 
-@plants("method", "another number of threads in each process than was asked for", "output of IMB", "incorrect", 1,
+def test_a_start_on_files_is_judged_with_and_without_its_waits(tmp_path: Path):
+    """Of what IMB-IO really printed, every table has its line."""
+    lines = tuple(line for line in checks()["imb"].table if line.executable == "IMB-IO" and line.sizes is None)
+    launch = replace(start("imb", lines, (8, 1024, 10000)), trials=20)
+    text = (CORPUS / "imb" / "mpich-io.txt").read_text()
+    before, _, rest = text.rpartition(
+        "\n#---------------------------------------------------\n# Benchmarking Open_Close"
+    )
+    leave(tmp_path, launch, before + "\n" + rest[rest.index("\n# All processes") :])
+    assert assess_launch(launch, tmp_path).reason == ""
+    found = read_benchmarks(launch, tmp_path).measurements
+    assert set(found) == {each.variable for each in launch.cases}
+    assert found["c_write_shared_8"].value > found["c_write_shared.aggregate_8"].value
+
+
+@plants("output", "another number of threads in each process than planned", "output of IMB-MT", "incorrect", 1,
         "ran 2 threads in each process, not 4")  # fmt: skip
 def test_another_number_of_threads_is_another_measurement(tmp_path: Path, declared: Declared):
     launch, text = start_of_threads(4, "pingpong_mt")
