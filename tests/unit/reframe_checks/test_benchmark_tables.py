@@ -180,8 +180,9 @@ def test_windows_of_imb_are_as_long_as_those_of_osu(tmp_path: Path):
     """IMB sends 256 messages in one, in versions before 2021.1 it sent 64; other benchmarks have none."""
     from reframe_checks.imb import build_imb_options
 
+    lines = [line for line in CHECKS["imb"].table if line.executable != "IMB-MT"]  # which is always told
     told = {}
-    for start in starts(CHECKS["imb"], CHECKS["imb"].table, [8]):
+    for start in starts(CHECKS["imb"], lines, [8]):
         names = tuple(start.benchmarks)
         cases = tuple(case(line.routine, 8, program="imb") for line in names)
         words = build_imb_options(planned(cases=cases, benchmarks=names), tmp_path)
