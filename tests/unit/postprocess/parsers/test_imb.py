@@ -300,7 +300,7 @@ def test_an_error_of_threads_is_no_result(declared: Declared) -> None:
 
 
 @plants("output", "a file system that is full", "output of IMB-IO", "incomplete", 1,
-        "columns where the header has 6: MPI error 472502816 occurred")  # fmt: skip
+        "columns where the header has 6: MPI error  472502816 occurred")  # fmt: skip
 def test_a_full_file_system_is_no_result(declared: Declared) -> None:
     with declared.raises(OutputError):
         parse_imb((CORPUS / "imb" / "refused" / "io_full.txt").read_text())
