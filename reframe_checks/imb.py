@@ -1,5 +1,6 @@
 """Intel MPI Benchmarks: MPI-1, non-blocking collectives and one-sided, a start for each executable.
 
+On request also those with several threads in each process, and those on files.
 Sizes and repetitions are fixed, so that a night repeats the last one; ``-npmin`` keeps idle processes
 from spinning beside the measured ones. Of a collective the largest mean of a rank is judged, ``t_max``.
 """
@@ -22,17 +23,24 @@ from postprocess.model.routines.benchmark import (
     LOOP,
     ROTATE,
     ROTATED,
+    THREADS,
     WINDOW,
     WINDOW_MESSAGES,
     Benchmark,
 )
-from postprocess.model.routines.requested import NON_BLOCKING
+from postprocess.model.routines.requested import NON_BLOCKING, READS, WRITES
 from reframe_checks.common.build import BuildProgram
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
 from reframe_checks.common.user_options import read_choice
+from site_configs.programs.installed import SITE, WHEEL, explain_unloadable, find_program_source
+from site_configs.schema.reframe_request import current_request
 from site_configs.topology.machine import compute_flush_bytes, read_machine
 
-MPI1, NBC, RMA = "IMB-MPI1", "IMB-NBC", "IMB-RMA"
+MPI1, NBC, RMA, MT, IO = "IMB-MPI1", "IMB-NBC", "IMB-RMA", "IMB-MT", "IMB-IO"
+ON_REQUEST = (MT, IO)  #: they keep their buffers, and not every IMB that is installed has them
+WARMUPS = 10  #: calls of IMB-MT before those that it times
+FILES = "IMB_out IMB_out_*"  #: of IMB-IO, in the directory where it is started
+INT = 4  #: bytes; what IMB-MT sends
 FLOAT = 4  #: bytes; the least of a reduction
 LEAST_ROTATION = 64  #: megabytes
 #: IMB has no such benchmark; of Ireduce_scatter its bytes are others.
@@ -81,6 +89,29 @@ def declare_passive_put() -> Iterator[Benchmark]:
     whole = declare_one_sided("Truly_passive_put", "t_ovrl[usec]", ranks="two")
     yield whole
     yield replace(whole, routine=f"{whole.routine}.pure", column="t_pure[usec]")
+
+
+def declare_threads(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
+    """Declare what each process does in several threads at once; the slowest of all of them is judged."""
+    return Benchmark(name, f"{routine}_mt", name, column, executable=MT, **{"least": INT, **more})
+
+
+def declare_thread_windows(name: str) -> Benchmark:
+    """Declare a loop of windows of 64 messages in each thread, judged by the bandwidth of all of them."""
+    more: dict[str, Any] = {"sync": LOOP, "ranks": "even", "unit": MEGABYTES, "window": True}
+    return declare_threads(name, name.removesuffix("MT").lower(), "Mbytes/sec", **more)
+
+
+def declare_file_access(routine: str) -> Iterator[Benchmark]:
+    """Declare accesses to a file. A write is also timed without the wait until it is in the file system."""
+    who, what, place = routine.split("_")
+    name = f"{who.upper()}_{what.capitalize()}_{place.capitalize()}"
+    line = Benchmark(name, routine, name, "t_max[usec]", sync=LOOP, executable=IO, mode="AGGREGATE")
+    if what == "read":
+        yield line
+    else:
+        yield replace(line, mode="NON-AGGREGATE")
+        yield replace(line, routine=f"{routine}.aggregate")
 
 
 class build_imb(BuildProgram):
@@ -141,6 +172,19 @@ class imb(OsuImbCheck):
         declare_between_two("Accumulate", least=FLOAT, verifies=False),
         declare_between_two("Fetch_and_op", sizes=(FLOAT,), verifies=False),
         declare_between_two("Compare_and_swap", sizes=(FLOAT,), verifies=False),
+        declare_threads("PingPongMT", "pingpong", sync=LOOP, ranks="even"),
+        declare_threads("PingPingMT", "pingping", sync=LOOP, ranks="even"),
+        declare_threads("SendRecvMT", "sendrecv", sync=LOOP, ranks="even"),
+        declare_threads("ExchangeMT", "exchange", sync=LOOP, ranks="even"),
+        *map(declare_thread_windows, ("UniBandMT", "BiBandMT")),
+        declare_threads("BarrierMT", "barrier", sizes=(0,)),
+        declare_threads("BcastMT", "bcast"),
+        declare_threads("ReduceMT", "reduce_sum"),
+        declare_threads("AllReduceMT", "allreduce_sum"),
+        *(line for routine in (*READS, *WRITES) for line in declare_file_access(routine)),
+        Benchmark(
+            "Open_Close", "open_close", "Open_Close", "t_max[usec]", sync=LOOP, sizes=(0,), executable=IO
+        ),
     )
 
     #: Megabytes through which the buffers of a process move with ``--cache rotate``. All processes of a node
@@ -148,6 +192,11 @@ class imb(OsuImbCheck):
     #:
     #: :default: ``0``: as much as mpicost walks in a flush on the machine where the session runs
     rotated_megabytes = variable(int, value=0)
+
+    #: Threads of each process in ``IMB-MT``. They share the cores to which the launcher binds their process.
+    #:
+    #: :default: ``2``
+    threads = variable(int, value=2)
 
     built = fixture(build_imb, scope="environment")
 
@@ -181,6 +230,36 @@ class imb(OsuImbCheck):
         rotated = {ROTATED: self.rotation()} if self.cache == ROTATE else {}
         return {**super().method(), WINDOW: WINDOW_MESSAGES, **rotated}
 
+    def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
+        """Return the plan of one start, with its threads where it has several."""
+        launch = super().planned_start(start, reason)
+        several = any(benchmark.executable == MT for benchmark in start.benchmarks)
+        return replace(launch, method=launch.method | {THREADS: self.threads}) if several else launch
+
+    def explain_unmeasured(self, benchmark: Benchmark) -> str:
+        """Explain also where an IMB that is installed lacks an executable on request, or this one a library."""
+        extras = self.current_environ.extras
+        source = find_program_source(self.program, extras, current_request().spack)
+        if benchmark.executable not in ON_REQUEST or source not in (SITE, WHEEL):
+            return super().explain_unmeasured(benchmark)
+        env = None if self.current_environ.modules else extras.get("program_env", {}).get(self.program, {})
+        return explain_unloadable(extras["programs"][self.program], benchmark.executable, env)
+
+    def chosen_benchmarks(self) -> list[Benchmark]:
+        """Return the benchmarks that are measured at this process count. Not all can rotate their buffers."""
+        rotates = self.cache == ROTATE
+        return [each for each in super().chosen_benchmarks() if not (rotates and each.executable in ON_REQUEST)]
+
+    def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
+        """Return the commands of one start. Files are in the job's directory, and are gone after it."""
+        own = [f"rm -f {FILES}"] if start.executable == IO else []
+        yield from (*own, *super().lines_of(start, launch_words), *own)
+
+    def variables_of(self, start: PlannedLaunch) -> dict[str, str]:
+        """Return the variables that a start needs, with the number of its threads."""
+        own = {"OMP_NUM_THREADS": str(self.threads)} if start.executable == MT else {}
+        return super().variables_of(start) | own
+
     def rotation(self) -> int:
         """Return the megabytes through which the buffers of a process move."""
         needed = compute_flush_bytes(read_machine(), self.num_tasks_per_node)
@@ -188,6 +267,8 @@ class imb(OsuImbCheck):
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
         """Return the options of a start of IMB, and how much memory buffers rotate through."""
+        if start.executable == MT:
+            return build_thread_options(start)
         rotated = ["-off_cache", str(self.rotation())] if self.cache == ROTATE else []
         return [*build_imb_options(start, self.session), *rotated]
 
@@ -203,6 +284,15 @@ def build_imb_options(start: PlannedLaunch, session: Path) -> list[str]:
         words += ["-window_size", str(WINDOW_MESSAGES)]
     words += ["-iter", str(start.trials), "-iter_policy", "off"]
     return [*words, "-msglen", str(locate_sizes_file(start, session))]
+
+
+def build_thread_options(start: PlannedLaunch) -> list[str]:
+    """Build the benchmarks of a start of IMB-MT by name, then its options; sizes are counts of integers."""
+    names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)
+    counts = sorted({max(1, case.bytes // INT) for case in start.all_cases})
+    words = [*names, "-thread_level", "multiple", "-repeat", str(start.trials), "-warmup", str(WARMUPS)]
+    words += ["-window_size", str(WINDOW_MESSAGES)]
+    return [*words, "-datatype", "int", "-count", ",".join(map(str, counts))]
 
 
 def write_sizes(start: PlannedLaunch, session: Path) -> None:

@@ -125,7 +125,8 @@ OPTIONS = {
             str,
             "routines that run on request only: calls composed of other calls, swaps between pairs and in a "
             "ring, ping-pong by sending mode, application kernels of size A; weekly: persistent, neighbourhood "
-            "and the other non-blocking operations of OSU and IMB; or all that the page of a paper "
+            "and the other non-blocking operations of OSU and IMB; imb-mt, imb-io: IMB with several threads, "
+            "IMB on files; or all that the page of a paper "
             "needs, by its sizes, caches and trials: luecke, rus, taboada, commtest",
             more={"choices": sorted([*mpicost.FAMILIES, *PAPER_FAMILIES])},
         ),

@@ -1,7 +1,9 @@
-"""The tables of one start of an Intel MPI Benchmarks program (MPI1, NBC, RMA, EXT), from its output.
+"""The tables of one start of an Intel MPI Benchmarks program (MPI1, NBC, RMA, EXT, IO, MT), from its output.
 
 A header with facts of the run, then one table per benchmark, process count and mode; each has a title
 of a few comments and a line of header words. The last line says that all processes come to their end.
+``IMB-MT`` lists no benchmarks, and its last line is a blank one: where it is cut off between two tables, the
+plan tells which are missing.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from postprocess.model.routines.benchmark import THREADS
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.text_output import (
     FailureLine,
@@ -33,17 +36,23 @@ COUNTED = frozenset({"#repetitions", "Msg/sec"})  #: columns of whole numbers
 FAILED = ("out-of-mem", "time-out", "int-overflow")
 TITLE_OF_OSU = "# OSU "
 
-_BANNER = re.compile(r"# {1,9}Intel ?\(R\) MPI Benchmark(?:s| Suite) V?([^,]{1,40}), .{1,60}")
+#: That of IMB-IO has the rule below it in the same line.
+_BANNER = re.compile(r"# {1,9}Intel ?\(R\) MPI Benchmark(?:s| Suite) V?([^,]{1,40}), (.{1,60}?)(?:#-{9,90})?")
+PART_OF_THREADS = "MT part"
 _LISTED = re.compile(r"# (?:\(Multi-\))?([A-Za-z0-9_]{1,60})")
 _BENCHMARKING = re.compile(r"# Benchmarking ([A-Za-z0-9_-]{1,60})")
 _INVALID = re.compile(r"# !! Benchmark ([A-Za-z0-9_-]{1,60}) invalid for ([0-9]{1,9}) processes !!")
-_PROCESSES = re.compile(r"# #processes = ([0-9]{1,9})(?:; rank order \(rowwise\):)?")
+_PROCESSES = re.compile(r"# #processes = ([0-9]{1,9})(?:; rank order \(rowwise\):| \(threads: ([0-9]{1,9})\))?")
+_WINDOW = re.compile(r"# window_size = ([0-9]{1,9})")
+_BARREN = "# NO SUCCESSFUL EXECUTIONS"  #: in the place of the processes, and no rows
 _GROUPS = re.compile(r"# \( ([0-9]{1,9}) groups of ([0-9]{1,9}) processes each running simultaneous \)")
 _WAITING = re.compile(r"# \( ([0-9]{1,9}) additional process(?:es)? waiting in MPI_Barrier\)")
 _RANKS = re.compile(r"#(?: Group {1,4}[0-9]{1,9}: )?[0-9 .]*")
 _MODE = re.compile(r"# {1,9}MODE: ((?:NON-)?AGGREGATE)")
-#: what a program built with -DCHECK prints, on any rank, when the data it received is wrong
-_WRONG = re.compile(r"[0-9]{1,9}: Error |Process [0-9]{1,9}: Got invalid buffer|!!! Benchmark unsuccessful")
+#: what a program that checks its data prints, on any rank, when the data it received is wrong
+_WRONG = re.compile(
+    r"[0-9]{1,9}: Error |Process [0-9]{1,9}: Got invalid buffer|!!! Benchmark unsuccessful|CHECK FAILURES: "
+)
 
 
 def parse_imb(text: str) -> ProgramOutput:
@@ -115,6 +124,7 @@ class _Table:
     groups: int = 1
     waiting: int = 0
     mode: str | None = None
+    notes: dict[str, str] = field(default_factory=dict)
     ruled: bool = False  #: the rule under the title was seen
     header: tuple[str, ...] = ()
     series: dict[int | None, _Series] = field(default_factory=dict)
@@ -131,7 +141,12 @@ class _Table:
     def title(self, text: str) -> bool:
         """Take a comment between the name and the header words; whether it can stand there."""
         if found := _PROCESSES.fullmatch(text):
+            if found[2]:
+                self.notes[THREADS] = found[2]
             return self._sizes(1, int(found[1]))
+        if found := _WINDOW.fullmatch(text):
+            self.notes["window size"] = found[1]
+            return THREADS in self.notes and not self.ruled
         if found := _GROUPS.fullmatch(text):
             return self._sizes(int(found[1]), int(found[2]))
         if found := _WAITING.fullmatch(text):
@@ -197,6 +212,7 @@ class _Table:
                 group=group,
                 mode=self.mode,
                 failures=tuple(series.failures),
+                notes=self.notes,
             )
             for group, series in self.series.items()
         ]
@@ -221,6 +237,7 @@ class _Reader:
 
     stage: _Stage = _Stage.START
     version: str = ""
+    threads: bool = False  #: whether it is of IMB-MT
     facts: set[str] = field(default_factory=set)  #: names of the facts in the header
     called: bool = False  #: whether the header has the command line
     listed: set[str] = field(default_factory=set)  #: benchmarks that it says it will run
@@ -228,6 +245,7 @@ class _Reader:
     tables: TableCollection = field(default_factory=TableCollection)
     table: _Table = field(default_factory=lambda: _Table(""))
     ruled: bool = False  #: the line before was a rule
+    barren: bool = False  #: whether the table that is being read has no rows, by its title
     last: NumberedLine = field(default_factory=lambda: NumberedLine(1, ""))  #: that was not blank
 
     def take(self, line: NumberedLine) -> None:
@@ -251,7 +269,9 @@ class _Reader:
 
     def finish(self) -> ProgramOutput:
         """Return the whole output. Raises OutputError if its last line is missing."""
-        if self.stage is not _Stage.ENDED:
+        if self.threads and self.stage is not _Stage.BETWEEN:
+            raise self.last.refused("after this line is no blank one, which is the last of IMB-MT")
+        if not self.threads and self.stage is not _Stage.ENDED:
             raise self.last.refused("after this line is no 'All processes entering MPI_Finalize'")
         return ProgramOutput(self.version, self.tables.all(), tuple(self.invalid))
 
@@ -267,6 +287,9 @@ class _Reader:
         self.stage = _Stage.ENDED
 
     def _rule(self, line: NumberedLine) -> None:
+        if self.stage is _Stage.TITLE and self.barren:
+            self.stage, self.barren = _Stage.BETWEEN, False
+            return
         if self.stage is _Stage.TITLE:
             if self.table.ruled or self.table.processes is None:
                 raise line.refused("the title of a table is not whole")
@@ -303,10 +326,13 @@ class _Reader:
         found = _BANNER.fullmatch(text)
         if found:
             self.version = found[1].strip()
+            self.threads = found[2].strip() == PART_OF_THREADS
             self.stage = _Stage.FACTS
         return bool(found)
 
     def _fact(self, text: str) -> bool:
+        if self.threads and _BENCHMARKING.fullmatch(text):
+            return self._between(text)
         if text.startswith("# Calling sequence was:"):
             self.stage = _Stage.CALL
             return not self.called
@@ -335,7 +361,7 @@ class _Reader:
             return self._refusal(text)
         self.table = _Table(found[1])
         self.stage = _Stage.TITLE
-        return self.ruled and found[1].removeprefix("Multi-") in self.listed
+        return self.ruled and (self.threads or found[1].removeprefix("Multi-") in self.listed)
 
     def _refusal(self, text: str) -> bool:
         """Handle IMB's line that it does not run a benchmark, such as the ping-pong of one process."""
@@ -345,6 +371,10 @@ class _Reader:
         return bool(found)
 
     def _title(self, text: str) -> bool:
+        if self.threads and text == _BARREN and self.table.processes is None:
+            self.barren = True
+            self.invalid.append(f"{self.table.benchmark}: no successful executions")
+            return True
         words = tuple(text.split())
         if words[0] not in FIRST:
             return self.table.title(text)

@@ -18,7 +18,7 @@ from postprocess.base.strict_json import JsonObject
 from postprocess.model.case import Case, format_case_names
 from postprocess.model.measurement import CORE_LATENCIES, CoreLatency, LaunchProvenance, Measurement
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.routines.benchmark import LEAST_ITERATIONS, PRINTED, ROTATED, Benchmark
+from postprocess.model.routines.benchmark import LEAST_ITERATIONS, PRINTED, ROTATED, THREADS, Benchmark
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import mpicost, mpicost_schema
 from postprocess.parsers.mpicost_schema import CORES
@@ -268,6 +268,10 @@ def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutpu
     if pairs != launch.processes // 2:
         what = f"{benchmark.title!r} ran {pairs} pairs on {launch.processes} processes"
         raise RecordError(Verdict.INCORRECT, what)
+    threads = int(tables[0].notes.get(THREADS, 1))
+    if threads != launch.method.get(THREADS, 1):
+        what = f"{benchmark.title!r} ran {threads} threads in each process, not {launch.method.get(THREADS, 1)}"
+        raise RecordError(Verdict.INCORRECT, what)
     if benchmark.datatype and tables[0].datatype != benchmark.datatype:
         what = f"{benchmark.title!r} sent {tables[0].datatype}, not {benchmark.datatype}"
         raise RecordError(Verdict.INCORRECT, what)
@@ -282,7 +286,10 @@ def extract_table(
         if column not in table.columns:
             raise RecordError(Verdict.INCOMPLETE, f"{benchmark.title!r} has no column {column!r}")
     for row in table.rows:
-        size = row.size or 0
+        size, rest = divmod(row.size or 0, int(table.notes.get(THREADS, 1)))
+        if rest:
+            what = f"{benchmark.title!r} has {row.size} bytes, which its threads cannot share"
+            raise RecordError(Verdict.INCORRECT, what)
         if size in cases:
             check_row(benchmark, row, launch)
             yield size, build_measurement(benchmark, row)

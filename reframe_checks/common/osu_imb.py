@@ -216,7 +216,7 @@ class OsuImbCheck(LaunchCheck, family=True):
         """Return the commands of one start."""
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
         variables = {
-            **self.current_environ.extras.get("program_env", {}).get(start.program, {}),
+            **self.variables_of(start),
             "LD_PRELOAD": quote_word(str(prefix / WITNESS)),
             "PLUMBLINE_WITNESS": quote_word(str(start.witness(self.session))),
             "PLUMBLINE_TOKEN": start.token,
@@ -233,6 +233,10 @@ class OsuImbCheck(LaunchCheck, family=True):
         yield time_whole_line(line, output) if timed else line
         yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
         yield self.line_of_moment(start)
+
+    def variables_of(self, start: PlannedLaunch) -> dict[str, str]:
+        """Return the variables that a start needs; values as a shell reads them."""
+        return self.current_environ.extras.get("program_env", {}).get(start.program, {})
 
     def path_of(self, start: PlannedLaunch) -> str:
         """Return the executable of a start, or where it would be."""

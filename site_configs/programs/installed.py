@@ -6,7 +6,9 @@ then a wheel (IMB only). Where there is none of them, the reason is told; nothin
 
 from __future__ import annotations
 
+import functools
 import re
+import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +34,7 @@ COMPILERS = (
     re.compile(rb"GCC: \([^)\0]{0,60}\) (?P<version>\d[\w.]*)"),
 )
 PRODUCER = re.compile(rb"GNU C(?:\+\+)?\d+ (?P<version>\d[\w.]*) (?P<flags>-[^\0]{0,2000})")
+UNFOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)  #: in what ``ldd`` prints
 #: Of ``extras``: folder of the library of the standard ABI, where programs use that.
 STANDARD_ABI = "standard_abi"
 #: Why an environment of the standard ABI has neither OSU nor IMB.
@@ -103,6 +106,30 @@ def find_executable(folder: Path, name: str) -> Path | None:
     """Find an executable in a folder or below it; OSU keeps each kind of benchmark in one of its own."""
     found = list_executables(folder, name)
     return found[0] if found else None
+
+
+def explain_unloadable(folder: str, name: str, env: Mapping[str, str] | None) -> str:
+    """Explain why an installed executable cannot be started; empty if nothing is known against it.
+
+    :param env: that it needs to run, values as a shell reads them; None if they cannot be known here.
+    """
+    path = find_executable(Path(folder), name)
+    if path is None:
+        return f"{folder} has no {name}"
+    lacking = [] if env is None else list_missing_libraries(path, tuple(env.items()))
+    return f"{path} needs {', '.join(lacking)}, which is not found" if lacking else ""
+
+
+@functools.cache
+def list_missing_libraries(path: Path, env: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """List the libraries that the loader does not find, but those of an MPI; none where no loader tells."""
+    script = "".join(f"export {name}={value}\n" for name, value in env) + 'exec ldd "$0"'
+    words = ["bash", "-c", script, str(path)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(name for name in UNFOUND.findall(done.stdout) if not name.startswith("libmpi"))
 
 
 def list_executables(folder: Path, name: str) -> list[Path]:

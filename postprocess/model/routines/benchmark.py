@@ -24,6 +24,9 @@ WINDOW_SHARE = 5  #: so many times fewer, where an iteration is a window of 64 m
 WINDOW_ITERATIONS = "window_iterations"  #: the method's key of that number
 QUANTILE = "judged_percentile"  #: the method's key of the quantile of times that is judged
 WINDOW_WARMUPS = "window_warmups"  #: the method's key of OSU's warm-up calls there
+#: Of a process, where a benchmark has several: in the method, and in the notes of IMB-MT's tables. The sizes
+#: that it prints are of all threads together.
+THREADS = "threads"
 CHECKED = "-check"  #: behind the names of IMB's executables that were built to verify their data
 WHOLE_START = "Start (s)"  #: column of a program that prints no time: the shell tells that of its whole start
 RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something

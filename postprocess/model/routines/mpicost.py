@@ -9,10 +9,10 @@ from typing import Any
 
 from postprocess.model.case import Case
 from postprocess.model.gpu import split_name
-from postprocess.model.routines import kernels
+from postprocess.model.routines import kernels, requested
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.kernels import KERNELS
-from postprocess.model.routines.requested import REQUESTED, WEEKLY, WEEKLY_ROUTINES
+from postprocess.model.routines.requested import REQUESTED
 from site_configs.programs.program import PROGRAMS
 
 PAPERS = 51  #: trials of each case in the papers
@@ -193,7 +193,7 @@ ROUTINES = (
 FAMILIES = {
     family: tuple(routine.name for routine in ROUTINES if routine.family == family)
     for family in (COMPOSITIONS, SWAPS, SENDS)
-} | {KERNELS: kernels.FAMILY, WEEKLY: WEEKLY_ROUTINES}
+} | {KERNELS: kernels.FAMILY, **requested.FAMILIES}
 
 #: The application kernels, which are measured by themselves.
 KERNEL_ROUTINES = tuple(Routine(name, local=True, family=KERNELS) for name in kernels.BYTES)

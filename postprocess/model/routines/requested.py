@@ -1,4 +1,4 @@
-"""Routines of OSU and IMB that no night measures: a family for once a week, and what is asked for by name."""
+"""Routines of OSU and IMB that no night measures: families, and what is asked for by name."""
 
 from __future__ import annotations
 
@@ -32,5 +32,23 @@ WEEKLY_ROUTINES = (
     *(f"{routine}{part}" for routine in (*NON_BLOCKING, *NON_BLOCKING_NEIGHBORHOOD) for part in ("", ".pure")),
 )
 
+IMB_MT = "imb-mt"  #: the family of what IMB measures with several threads in each process
+MT_ROUTINES = (
+    *("pingpong_mt", "pingping_mt", "sendrecv_mt", "exchange_mt", "uniband_mt", "biband_mt"),
+    *("barrier_mt", "bcast_mt", "reduce_sum_mt", "allreduce_sum_mt"),
+)
+
+IMB_IO = "imb-io"  #: the family of what IMB does with files
+READS = tuple(
+    f"{who}_read_{place}"
+    for who, places in (("p", ("indv", "expl", "shared", "priv")), ("c", ("indv", "expl", "shared")))
+    for place in places
+)
+WRITES = tuple(routine.replace("read", "write") for routine in READS)
+IO_ROUTINES = (*READS, *(f"{routine}{part}" for routine in WRITES for part in ("", ".aggregate")), "open_close")
+
+#: Routines of OSU and IMB that a family names, by family.
+FAMILIES = {WEEKLY: WEEKLY_ROUTINES, IMB_MT: MT_ROUTINES, IMB_IO: IO_ROUTINES}
+
 #: What is measured only where its family or it is asked for by name.
-REQUESTED = frozenset(("ibarrier", "get_acc_latency", *WEEKLY_ROUTINES))
+REQUESTED = frozenset(("ibarrier", "get_acc_latency")).union(*FAMILIES.values())

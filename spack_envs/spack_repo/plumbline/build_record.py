@@ -19,12 +19,13 @@ def telling(name, flags):
     return ([*flags, RECORD] if name in ("cflags", "cxxflags") else flags, None, None)
 
 
-def write_build_record(package, program, executables, level):
+def write_build_record(package, program, executables, level, some=""):
     """Write ``share/plumbline/build.json`` into an installation.
 
     :param program: Plumbline's name of it
     :param executables: the paths to read from
     :param level: such as ``-O2``; all that was compiled must have been with just this
+    :param some: a word that only some executables are compiled with, and no fact of the program
     :raises InstallError: if an executable is not there, does not tell, or tells another level.
     """
     found = {line for path in executables for line in compilations(pathlib.Path(path))}
@@ -37,7 +38,7 @@ def write_build_record(package, program, executables, level):
         "program": program,
         "version": str(package.spec.version),
         "compiler": "; ".join(sorted({f"gcc {release}" for release, _ in found})),
-        "flags": "; ".join(sorted({flags for _, flags in found})),
+        "flags": "; ".join(sorted({" ".join(drop(some, flags.split())) for _, flags in found})),
         "source": getattr(package, "replaced_source", "official"),
         "spec": package.spec.format("{name}{@version}{variants}{/hash}"),
         "mpi": package.spec["mpi"].format("{name}{@version}"),
@@ -46,6 +47,11 @@ def write_build_record(package, program, executables, level):
     path = pathlib.Path(package.prefix, "share", "plumbline", "build.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def drop(word, words):
+    """The words without this one."""
+    return [each for each in words if each != word]
 
 
 def compilations(path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from postprocess.base.formats import MEGABYTES, SECONDS
 from postprocess.model.routines.benchmark import WHOLE_START, Benchmark
-from postprocess.model.routines.requested import REQUESTED
+from postprocess.model.routines.requested import FAMILIES, REQUESTED
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.osu_imb_launch import find_unit_scale
@@ -107,6 +107,27 @@ def test_what_is_the_same_operation_has_mpicosts_name(program: str, line: Benchm
     assert line.name in OURS or line.routine not in OURS.values()
 
 
+def test_threads_and_files_are_of_families_and_of_no_night():
+    own = {line.routine for line in CHECKS["imb"].table if line.executable in ("IMB-MT", "IMB-IO")}
+    assert own == {*FAMILIES["imb-mt"], *FAMILIES["imb-io"]}
+    assert own <= REQUESTED
+
+
+def test_a_start_with_threads_is_told_counts_of_integers():
+    """IMB-MT takes counts, a barrier too, and would read no file of sizes."""
+    from reframe_checks.imb import build_thread_options
+
+    lines = [line for line in CHECKS["imb"].table if line.executable == "IMB-MT"]
+    told = {}
+    for start in starts(CHECKS["imb"], lines, [6, 8, 1024]):
+        names = tuple(start.benchmarks)
+        cases = tuple(case(line.routine, size, program="imb") for line in names for size in start.sizes)
+        words = build_thread_options(planned(cases=cases, benchmarks=names))
+        assert words[words.index("-thread_level") + 1] == "multiple"
+        told |= {line.name: words[words.index("-count") + 1] for line in names}
+    assert told == {line.name: "1" if line.name == "BarrierMT" else "2,256" for line in lines}
+
+
 def test_every_routine_on_request_has_a_line():
     routines = {line.routine for program in PROGRAMS for line in CHECKS[program].table}
     assert routines >= REQUESTED
@@ -159,8 +180,9 @@ def test_windows_of_imb_are_as_long_as_those_of_osu(tmp_path: Path):
     """IMB sends 256 messages in one, in versions before 2021.1 it sent 64; other benchmarks have none."""
     from reframe_checks.imb import build_imb_options
 
+    lines = [line for line in CHECKS["imb"].table if line.executable != "IMB-MT"]  # which is always told
     told = {}
-    for start in starts(CHECKS["imb"], CHECKS["imb"].table, [8]):
+    for start in starts(CHECKS["imb"], lines, [8]):
         names = tuple(start.benchmarks)
         cases = tuple(case(line.routine, 8, program="imb") for line in names)
         words = build_imb_options(planned(cases=cases, benchmarks=names), tmp_path)

@@ -262,7 +262,67 @@ def test_a_row_that_contradicts_itself(old: str, new: str, declared: Declared) -
         parse_imb(WHOLE.replace(old, new, 1))
 
 
-@pytest.mark.parametrize("path", IMB, ids=lambda path: path.stem)
+def test_sizes_of_threads_are_printed_as_one() -> None:
+    """IMB-MT says how many threads a process had, and which window it sent."""
+    tables = {table.benchmark: table for table in read("mpich-mt").tables}
+    assert tables["PingPongMT"].notes == {"threads": "2"}
+    assert tables["UniBandMT"].notes == {"threads": "2", "window size": "64"}
+    assert [row.size for row in tables["AllReduceMT"].rows] == [16, 2048, 20000]
+    assert [row.size for row in tables["BarrierMT"].rows] == [None]
+    assert {table.processes for table in tables.values()} == {2}
+
+
+def test_a_benchmark_that_ran_on_no_process_is_named() -> None:
+    """IMB-MT exits with 0 there."""
+    output = read("mpich-mt_1")
+    assert output.invalid == ("PingPongMT: no successful executions",)
+    assert [table.benchmark for table in output.tables] == ["AllReduceMT"]
+
+
+def test_a_write_has_a_table_with_its_wait_and_one_without() -> None:
+    modes = [table.mode for table in read("mpich-io").tables if table.benchmark == "C_Write_Shared"]
+    assert modes == ["AGGREGATE", "NON-AGGREGATE"]
+
+
+@plants("data", "a rank of IMB-MT that says that its data are wrong", "output of IMB", "incorrect", 1,
+        "wrong data was received: CHECK FAILURES: rank 1: 3")  # fmt: skip
+def test_wrong_data_of_a_thread_come_before_all_else(declared: Declared) -> None:
+    text = (CORPUS / "imb" / "mpich-mt.txt").read_text()
+    with declared.raises(OutputError):
+        parse_imb(text.replace("           16 ", "CHECK FAILURES: rank 1: 3\n           16 ", 1))
+
+
+@plants("output", "an error and no table, with exit code 0", "output of IMB-MT", "incomplete", 1,
+        "after this line is no 'All processes entering MPI_Finalize'")  # fmt: skip
+def test_an_error_of_threads_is_no_result(declared: Declared) -> None:
+    with declared.raises(OutputError):
+        parse_imb((CORPUS / "imb" / "refused" / "mt_check.txt").read_text())
+
+
+@plants("output", "a file system that is full", "output of IMB-IO", "incomplete", 1,
+        "columns where the header has 6: MPI error  472502816 occurred")  # fmt: skip
+def test_a_full_file_system_is_no_result(declared: Declared) -> None:
+    with declared.raises(OutputError):
+        parse_imb((CORPUS / "imb" / "refused" / "io_full.txt").read_text())
+
+
+OF_THREADS = [path for path in IMB if "-mt" in path.stem]
+
+
+@pytest.mark.parametrize("path", OF_THREADS, ids=lambda path: path.stem)
+def test_a_cut_off_output_of_threads_is_refused_or_lacks_tables(path: Path) -> None:
+    """Cut between two tables it is whole, but for the tables that the plan then misses."""
+    text = path.read_text()
+    whole = parse_imb(text)
+    for cut in cuts(text.removesuffix("\n")):
+        found = outcome(parse_imb, cut)
+        if isinstance(found, OutputError):
+            assert found.verdict is Verdict.INCOMPLETE
+        else:
+            assert found.tables == whole.tables[: len(found.tables)] != whole.tables
+
+
+@pytest.mark.parametrize("path", [path for path in IMB if path not in OF_THREADS], ids=lambda path: path.stem)
 def test_a_cut_off_output_is_refused(path: Path) -> None:
     """Whole is it from the end of the last line on; after it is a blank one."""
     text = path.read_text()

@@ -16,6 +16,7 @@ from postprocess.model.launch import LaunchOutcome
 from postprocess.model.measurement import CoreLatency
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
+from postprocess.model.routines.benchmark import THREADS
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.osu_imb_launch import check_quantile, find_unit_scale, read_benchmarks
 from postprocess.parsers.text_output import TableRow
@@ -38,7 +39,9 @@ from tests.support.factories.benchmark import (
     start,
     witnessed,
 )
+from tests.support.factories.benchmark_table import checks
 from tests.support.factories.launch import entry
+from tests.support.factories.output import CORPUS
 from tests.support.faults import Declared, plants
 
 PING_ROWS = {8: ("1.50", "5.33"), 1024: ("2.50", "409.60")}
@@ -130,6 +133,59 @@ def test_two_benchmarks_may_share_a_table(tmp_path: Path):
     found = read_benchmarks(launch, tmp_path).measurements
     expected = {"ibcast_8": pytest.approx(9e-6), "ibcast.pure_8": pytest.approx(6e-6)}
     assert {name: each.value for name, each in found.items()} == expected
+
+
+def start_of_threads(threads: int, *routines: str) -> tuple[PlannedLaunch, str]:
+    """A start of IMB-MT with lines of the table, and what it printed with two threads in each process."""
+    lines = tuple(line for line in checks()["imb"].table if line.routine in routines)
+    launch = start("imb", lines, (8, 1024, 10000))
+    head, *tables = (CORPUS / "imb" / "mpich-mt.txt").read_text().split("\n\n")
+    printed = [table for table in tables if any(f"Benchmarking {line.name}\n" in table for line in lines)]
+    launch = replace(launch, trials=20, method=launch.method | {THREADS: threads})
+    return launch, "\n\n".join([head, *printed, ""])
+
+
+def test_a_start_with_threads_is_of_the_sizes_of_one_of_them(tmp_path: Path):
+    launch, text = start_of_threads(2, "pingpong_mt", "allreduce_sum_mt")
+    assert "        20000           20 " in text
+    leave(tmp_path, launch, text)
+    assert assess_launch(launch, tmp_path).reason == ""
+    records = read_benchmarks(launch, tmp_path)
+    assert set(records.measurements) == {each.variable for each in launch.cases}
+    assert records.run["method"][THREADS] == 2
+
+
+def test_a_start_on_files_is_judged_with_and_without_its_waits(tmp_path: Path):
+    """Of what IMB-IO really printed, every table has its line."""
+    lines = tuple(line for line in checks()["imb"].table if line.executable == "IMB-IO" and line.sizes is None)
+    launch = replace(start("imb", lines, (8, 1024, 10000)), trials=20)
+    text = (CORPUS / "imb" / "mpich-io.txt").read_text()
+    before, _, rest = text.rpartition(
+        "\n#---------------------------------------------------\n# Benchmarking Open_Close"
+    )
+    leave(tmp_path, launch, before + "\n" + rest[rest.index("\n# All processes") :])
+    assert assess_launch(launch, tmp_path).reason == ""
+    found = read_benchmarks(launch, tmp_path).measurements
+    assert set(found) == {each.variable for each in launch.cases}
+    assert found["c_write_shared_8"].value > found["c_write_shared.aggregate_8"].value
+
+
+@plants("output", "another number of threads in each process than planned", "output of IMB-MT", "incorrect", 1,
+        "ran 2 threads in each process, not 4")  # fmt: skip
+def test_another_number_of_threads_is_another_measurement(tmp_path: Path, declared: Declared):
+    launch, text = start_of_threads(4, "pingpong_mt")
+    verdict, reason = assessed(tmp_path, launch, text)
+    declared.check_case(verdict, reason)
+
+
+@plants("output", "cut off between two tables, with exit code 0", "output of IMB-MT", "incomplete", 1,
+        "0 tables of 'AllReduceMT', where one was planned")  # fmt: skip
+def test_a_table_of_threads_that_did_not_come_is_incomplete(tmp_path: Path, declared: Declared):
+    launch, text = start_of_threads(2, "pingpong_mt", "allreduce_sum_mt")
+    cut, _, _ = text.rpartition("\n#----")
+    cut, _, _ = cut.rpartition("\n#----")
+    verdict, reason = assessed(tmp_path, launch, cut + "\n")
+    declared.check_case(verdict, reason)
 
 
 def test_a_benchmark_without_sizes_is_of_no_bytes(tmp_path: Path):

@@ -19,6 +19,7 @@ from site_configs.programs.installed import (
     build_extras,
     describe_missing_executables,
     explain_missing_program,
+    explain_unloadable,
     find_executable,
     find_program_source,
     parse_facts,
@@ -183,3 +184,32 @@ def test_a_real_program_tells_its_compiler_and_with_debug_information_its_flags(
 def test_a_file_that_is_not_there_tells_nothing(tmp_path: Path):
     assert read_facts(tmp_path / "none") == ExecutableFacts()
     assert read_facts(tmp_path) == ExecutableFacts()
+
+
+def test_an_installed_program_that_lacks_an_executable_or_a_library_is_explained(tmp_path: Path):
+    """The loader is asked with what the program needs to run; that of an MPI may come with a module."""
+    for name in ("libmpi.so", "libthreads.so"):
+        command = ["gcc", "-shared", "-x", "c", "/dev/null", "-o", str(tmp_path / name), f"-Wl,-soname,{name}"]
+        subprocess.run(command, check=True)
+    program = tmp_path / "bin" / "IMB-MT"
+    program.parent.mkdir()
+    source = "int main(void) { return 0; }"
+    command = [
+        "gcc",
+        "-x",
+        "c",
+        "-",
+        "-o",
+        str(program),
+        "-Wl,--no-as-needed",
+        f"-L{tmp_path}",
+        "-lmpi",
+        "-lthreads",
+    ]
+    subprocess.run(command, input=source, text=True, check=True)
+    folder = str(program.parent)
+    assert explain_unloadable(folder, "IMB-IO", {}) == f"{folder} has no IMB-IO"
+    assert explain_unloadable(folder, "IMB-MT", {}) == f"{program} needs libthreads.so, which is not found"
+    there = {"LD_LIBRARY_PATH": f'{tmp_path}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'}
+    assert explain_unloadable(folder, "IMB-MT", there) == ""
+    assert explain_unloadable(folder, "IMB-MT", None) == ""
