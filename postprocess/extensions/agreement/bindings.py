@@ -18,7 +18,7 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_text
-from postprocess.base.formats import TextTable, factor, microseconds, plural, render_text, size, utc_now
+from postprocess.base.formats import DASH, TextTable, factor, microseconds, plural, render_text, size, utc_now
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.agreement.compare import FEWEST_LAUNCHES, compute_ratio_interval
@@ -190,7 +190,7 @@ def build_language_table(environment: str, rows: list[LanguageRatio]) -> TextTab
         f"{environment}: time of a call over that in C",
         ("routine", "language"),
         tuple(size(each) for each in sizes),
-        tuple((*about, *(found[each] for each in sizes)) for about, found in order(cells)),
+        tuple((*about, *(found.get(each, DASH) for each in sizes)) for about, found in order(cells)),
         (
             f"ratio within the round, with its 95 % interval over {plural(rows[0].launches, 'launch', 'es')}, "
             f"and microseconds over C; a launch counts by the least of {BATCHES} batches",
@@ -217,7 +217,7 @@ def format_cost(row: LanguageRatio) -> str:
 ALL = "all"
 FOLDER = "bindings"  #: of the work directory
 ELEMENT = 8  #: bytes of a double
-SIZES = (8, 1000, 1_000_000)
+SIZES = (8, 1000, 10_000, 1_000_000)
 OTHERS = ("routine", "processes", "boundaries", "per_node", "partition")  #: have no meaning here
 
 
