@@ -108,6 +108,15 @@ def test_what_has_no_row_is_told_and_counted():
     assert text.endswith("0 comparisons with C, 1 skipped, 1 error\n") and result.status == 1
 
 
+def test_c_again_alone_compares_no_language():
+    """A command whose every language was skipped has not done what it was asked for."""
+    runs = dict.fromkeys(LANGUAGES[:2], [Exchange("single", {("bcast", 8): 1e-6})] * 3)
+    assert [each.name for each in runs] == ["c", "c-again"]
+    result = BindingsResult("CPU", 1, rows=compare_with_c("mpich-5_0_2", runs))
+    assert format_bindings(result).endswith("0 comparisons with C, 0 skipped, 0 errors\n")
+    assert len(result.rows) == 2 and result.status == 1
+
+
 def test_c_is_always_chosen():
     for kind in KINDS:
         chosen = {each.name.partition("-")[0] for each in select_languages([kind])}
