@@ -12,8 +12,9 @@ import mpi.Op;
 import mpi.PTP;
 
 class Exchange {
-    static final String[] NAMES = {"pingpong", "bcast", "allreduce"};
-    static final int PAGE = 4096, COMPILED = 10, PINGPONG = 0, BCAST = 1, ALLREDUCE = 2;
+    static final String[] NAMES = {"pingpong", "bcast", "allreduce", "alltoall", "barrier"};
+    static final int PAGE = 4096, COMPILED = 10, RANKS = 2;
+    static final int PINGPONG = 0, BCAST = 1, ALLREDUCE = 2, ALLTOALL = 3, BARRIER = 4;
     static int rank, batches;
     static ByteBuffer out, in;
 
@@ -40,7 +41,12 @@ class Exchange {
         for (int i = 0; i < count; i++) {
             double first = value(0, batch, i), second = value(1, batch, i);
             double expected = routine == BCAST || rank == 1 ? first : second;
-            wrong += received.get(i) == (routine == ALLREDUCE ? first + second : expected) ? 0 : 1;
+            if (routine == ALLREDUCE) expected = first + second;
+            if (routine == ALLTOALL) {
+                int half = count / RANKS;
+                expected = value(i / half, batch, rank * half + i % half);
+            }
+            wrong += received.get(i) == expected ? 0 : 1;
         }
         return wrong;
     }
@@ -50,6 +56,10 @@ class Exchange {
             Collective.bcast(in, count, Datatype.DOUBLE, 0, Comm.WORLD);
         } else if (routine == ALLREDUCE) {
             Collective.allReduce(out, in, count, Datatype.DOUBLE, Op.MPI_SUM, Comm.WORLD);
+        } else if (routine == ALLTOALL) {
+            Collective.allToAll(out, count / RANKS, Datatype.DOUBLE, in, count / RANKS, Datatype.DOUBLE, Comm.WORLD);
+        } else if (routine == BARRIER) {
+            Collective.barrier(Comm.WORLD);
         } else if (rank == 0) {
             PTP.send(out, count, Datatype.DOUBLE, 1, 0, Comm.WORLD);
             PTP.recv(in, count, Datatype.DOUBLE, 1, 0, Comm.WORLD);
@@ -60,7 +70,7 @@ class Exchange {
     }
 
     static void measure(int routine, int bytes, int calls) throws Exception {
-        int count = bytes / Double.BYTES;
+        int count = bytes / Double.BYTES * (routine == ALLTOALL ? RANKS : 1);
         double[] mine = new double[1], all = new double[1], seconds = new double[batches];
         double wrong = 0;
         for (int batch = 0; batch < 2 * batches; batch++) {
@@ -93,13 +103,14 @@ class Exchange {
         rank = Comm.WORLD.getRank();
         int size = Comm.WORLD.getSize();
         if (rank == 0) System.out.println("world " + size + " 0 " + findLibrary());
-        if (size == 2) {
+        if (size == RANKS) {
             batches = Integer.parseInt(words[0]);
-            out = allocatePages(Integer.parseInt(words[words.length - 2]));
-            in = allocatePages(Integer.parseInt(words[words.length - 2]));
-            for (int routine = 0; routine < NAMES.length; routine++)
+            out = allocatePages(RANKS * Integer.parseInt(words[words.length - 2]));
+            in = allocatePages(RANKS * Integer.parseInt(words[words.length - 2]));
+            for (int routine = 0; routine < BARRIER; routine++)
                 for (int n = 1; n < words.length; n += 2)
                     measure(routine, Integer.parseInt(words[n]), Integer.parseInt(words[n + 1]));
+            measure(BARRIER, 0, Integer.parseInt(words[2]));
             if (rank == 0) System.out.println("end");
         }
         MPI.Finalize();

@@ -5,16 +5,17 @@ import mpi.MPI;
 
 class ExchangeMpj {
     static final String PINGPONG = "pingpong", BCAST = "bcast", ALLREDUCE = "allreduce";
+    static final String ALLTOALL = "alltoall", BARRIER = "barrier";
     // The clock is not MPI.Wtime, which counts milliseconds
-    static final int COMPILED = 10; // times as many calls before those that are timed
+    static final int RANKS = 2, COMPILED = 10; // times as many calls before those that are timed
     final Intracomm world = MPI.COMM_WORLD; // nothing that a rank has is static
     final int rank;
     final double[] out, in;
 
     ExchangeMpj(int bytes) throws Exception {
         rank = world.Rank();
-        out = new double[bytes / Double.BYTES];
-        in = new double[bytes / Double.BYTES];
+        out = new double[RANKS * bytes / Double.BYTES];
+        in = new double[RANKS * bytes / Double.BYTES];
     }
 
     static double value(int from, int batch, int i) {
@@ -33,7 +34,12 @@ class ExchangeMpj {
         for (int i = 0; i < count; i++) {
             double first = value(0, batch, i), second = value(1, batch, i);
             double expected = routine == BCAST || rank == 1 ? first : second;
-            wrong += in[i] == (routine == ALLREDUCE ? first + second : expected) ? 0 : 1;
+            if (routine == ALLREDUCE) expected = first + second;
+            if (routine == ALLTOALL) {
+                int half = count / RANKS;
+                expected = value(i / half, batch, rank * half + i % half);
+            }
+            wrong += in[i] == expected ? 0 : 1;
         }
         return wrong;
     }
@@ -43,6 +49,10 @@ class ExchangeMpj {
             world.Bcast(in, 0, count, MPI.DOUBLE, 0);
         } else if (routine == ALLREDUCE) {
             world.Allreduce(out, 0, in, 0, count, MPI.DOUBLE, MPI.SUM);
+        } else if (routine == ALLTOALL) {
+            world.Alltoall(out, 0, count / RANKS, MPI.DOUBLE, in, 0, count / RANKS, MPI.DOUBLE);
+        } else if (routine == BARRIER) {
+            world.Barrier();
         } else if (rank == 0) {
             world.Send(out, 0, count, MPI.DOUBLE, 1, 0);
             world.Recv(in, 0, count, MPI.DOUBLE, 1, 0);
@@ -53,7 +63,7 @@ class ExchangeMpj {
     }
 
     void measure(String routine, int bytes, int calls, int batches) throws Exception {
-        int count = bytes / Double.BYTES;
+        int count = bytes / Double.BYTES * (routine == ALLTOALL ? RANKS : 1);
         double[] mine = new double[1], all = new double[1], seconds = new double[batches];
         double wrong = 0;
         for (int batch = 0; batch < 2 * batches; batch++) {
@@ -79,11 +89,12 @@ class ExchangeMpj {
         int size = MPI.COMM_WORLD.Size();
         ExchangeMpj own = new ExchangeMpj(Integer.parseInt(words[words.length - 2]));
         if (own.rank == 0) System.out.println("world " + size + " 0 MPJ Express, threads of one JVM");
-        if (size == 2) {
-            for (String routine : new String[] {PINGPONG, BCAST, ALLREDUCE})
+        if (size == RANKS) {
+            for (String routine : new String[] {PINGPONG, BCAST, ALLREDUCE, ALLTOALL})
                 for (int n = 1; n < words.length; n += 2)
                     own.measure(routine, Integer.parseInt(words[n]), Integer.parseInt(words[n + 1]),
                         Integer.parseInt(words[0]));
+            own.measure(BARRIER, 0, Integer.parseInt(words[2]), Integer.parseInt(words[0]));
             if (own.rank == 0) System.out.println("end");
         }
         MPI.Finalize();

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 4096, PINGPONG = 0, BCAST, ALLREDUCE, ROUTINES };
-static const char *const names[] = {"pingpong", "bcast", "allreduce"};
+enum { PAGE = 4096, RANKS = 2, PINGPONG = 0, BCAST, ALLREDUCE, ALLTOALL, BARRIER, ROUTINES };
+static const char *const names[] = {"pingpong", "bcast", "allreduce", "alltoall", "barrier"};
 static double *out, *in;
 static int rank;
 
@@ -25,6 +25,7 @@ static double count_wrong(int routine, int batch, int count)
     for (int i = 0; i < count; i++) {
         double first = value(0, batch, i), second = value(1, batch, i);
         double expected = routine == ALLREDUCE ? first + second : routine == BCAST || rank ? first : second;
+        if (routine == ALLTOALL) expected = value(i / (count / RANKS), batch, rank * (count / RANKS) + i % (count / RANKS));
         wrong += !(in[i] == expected);
     }
     return wrong;
@@ -36,6 +37,10 @@ static void call(int routine, int count)
         MPI_Bcast(in, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     } else if (routine == ALLREDUCE) {
         MPI_Allreduce(out, in, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    } else if (routine == ALLTOALL) {
+        MPI_Alltoall(out, count / RANKS, MPI_DOUBLE, in, count / RANKS, MPI_DOUBLE, MPI_COMM_WORLD);
+    } else if (routine == BARRIER) {
+        MPI_Barrier(MPI_COMM_WORLD);
     } else if (rank == 0) {
         MPI_Send(out, count, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD);
         MPI_Recv(in, count, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -47,7 +52,7 @@ static void call(int routine, int count)
 
 static void measure(int routine, int bytes, int calls, int batches)
 {
-    int count = bytes / (int)sizeof(double);
+    int count = bytes / (int)sizeof(double) * (routine == ALLTOALL ? RANKS : 1);
     double wrong = 0, *seconds = calloc(batches, sizeof *seconds);
     for (int batch = 0; batch < 2 * batches; batch++) {
         fill(routine, batch, count);
@@ -79,12 +84,13 @@ int main(int argc, char **argv)
     MPI_Get_library_version(library, &length);
     library[strcspn(library, "\n")] = 0;
     if (rank == 0) printf("world %d %d %s\n", size, level == MPI_THREAD_SINGLE ? 0 : 3, library);
-    if (size == 2) {
-        int batches = atoi(argv[1]), largest = atoi(argv[argc - 2]);
+    if (size == RANKS) {
+        int batches = atoi(argv[1]), largest = RANKS * atoi(argv[argc - 2]);
         if (posix_memalign((void **)&out, PAGE, largest) || posix_memalign((void **)&in, PAGE, largest))
             MPI_Abort(MPI_COMM_WORLD, 1);
-        for (int routine = 0; routine < ROUTINES; routine++)
+        for (int routine = 0; routine < BARRIER; routine++)
             for (int n = 2; n < argc; n += 2) measure(routine, atoi(argv[n]), atoi(argv[n + 1]), batches);
+        measure(BARRIER, 0, atoi(argv[3]), batches);
         if (rank == 0) printf("end\n");
     }
     return MPI_Finalize();

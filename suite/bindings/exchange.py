@@ -47,19 +47,19 @@ def fill(routine, batch, out, buffer):
 
 def count_wrong(routine, batch, received):
     first, second = (value(source, batch, len(received)) for source in (0, 1))
-    expected = first if routine == "bcast" or rank else second
-    return float(np.sum(received != (first + second if routine == "allreduce" else expected)))
+    if routine == "allreduce":
+        expected = first + second
+    elif routine == "alltoall":
+        own = slice(len(first) // 2 * rank, len(first) // 2 * (rank + 1))
+        expected = np.concatenate([first[own], second[own]])
+    else:
+        expected = first if routine == "bcast" or rank else second
+    return float(np.sum(received != expected))
 
 
-def call_with_buffers(routine, calls, out, buffer):
+def pingpong_with_buffers(calls, out, buffer):
     peer = 1 - rank
-    if routine == "bcast":
-        for _ in range(calls):
-            world.Bcast(buffer, 0)
-    elif routine == "allreduce":
-        for _ in range(calls):
-            world.Allreduce(out, buffer)
-    elif rank == 0:
+    if rank == 0:
         for _ in range(calls):
             world.Send(out, peer)
             world.Recv(buffer, peer)
@@ -70,16 +70,9 @@ def call_with_buffers(routine, calls, out, buffer):
     return buffer
 
 
-def call_pickled(routine, calls, out, buffer):
+def pingpong_pickled(calls, out, buffer):
     peer = 1 - rank
-    if routine == "bcast":
-        mine = buffer
-        for _ in range(calls):
-            buffer = world.bcast(mine if rank == 0 else None, 0)
-    elif routine == "allreduce":
-        for _ in range(calls):
-            buffer = world.allreduce(out)
-    elif rank == 0:
+    if rank == 0:
         for _ in range(calls):
             world.send(out, peer)
             buffer = world.recv(source=peer)
@@ -87,6 +80,45 @@ def call_pickled(routine, calls, out, buffer):
         for _ in range(calls):
             buffer = world.recv(source=peer)
             world.send(out, peer)
+    return buffer
+
+
+def call_with_buffers(routine, calls, out, buffer):
+    if routine == "bcast":
+        for _ in range(calls):
+            world.Bcast(buffer, 0)
+    elif routine == "allreduce":
+        for _ in range(calls):
+            world.Allreduce(out, buffer)
+    elif routine == "alltoall":
+        for _ in range(calls):
+            world.Alltoall(out, buffer)
+    elif routine == "barrier":
+        for _ in range(calls):
+            world.Barrier()
+    else:
+        buffer = pingpong_with_buffers(calls, out, buffer)
+    return buffer
+
+
+def call_pickled(routine, calls, out, buffer):
+    if routine == "bcast":
+        mine = buffer
+        for _ in range(calls):
+            buffer = world.bcast(mine if rank == 0 else None, 0)
+    elif routine == "allreduce":
+        for _ in range(calls):
+            buffer = world.allreduce(out)
+    elif routine == "alltoall":
+        halves = np.split(out, 2)
+        for _ in range(calls):
+            received = world.alltoall(halves)
+        buffer = np.concatenate(received)
+    elif routine == "barrier":
+        for _ in range(calls):
+            world.barrier()
+    else:
+        buffer = pingpong_pickled(calls, out, buffer)
     return buffer
 
 
@@ -111,10 +143,12 @@ if rank == 0:
     print("world", world.size, 0 if single else 3, MPI.Get_library_version().splitlines()[0])
 if world.size == 2:
     gc.disable()
-    largest = cases[-1][0]
+    largest = 2 * cases[-1][0]
     outs, ins = allocate_pages(largest), allocate_pages(largest)
-    for name in ("pingpong", "bcast", "allreduce"):
+    for name in ("pingpong", "bcast", "allreduce", "alltoall"):
         for bytes_, count in cases:
-            measure(name, bytes_, count, outs[: bytes_ // 8], ins[: bytes_ // 8])
+            length = bytes_ // 8 * (2 if name == "alltoall" else 1)
+            measure(name, bytes_, count, outs[:length], ins[:length])
+    measure("barrier", 0, cases[0][1], outs[:0], ins[:0])
     if rank == 0:
         print("end", flush=True)

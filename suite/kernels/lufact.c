@@ -11,7 +11,8 @@ enum { FIRST = 1325, FACTOR = 3125, PUBLISHED_MODULUS = 1 << 16, OWN_MODULUS = 1
 static const struct {
     int size;
     double residual; /* at most */
-} known[] = {{500, 6}, {1000, 12}, {2000, 20}};
+    double sum;      /* of all elements, exactly */
+} known[] = {{500, 6, -88.9228515625}, {1000, 12, -120.81640625}, {2000, 20, -102.6328125}};
 
 static int size_of(const struct exchange *x)
 {
@@ -201,6 +202,17 @@ static double normalised_residual(const struct exchange *x)
     return largest(p.residuals, p.size) / (p.size * most * largest(p.right, p.size) * precision);
 }
 
+/* Multiples of 2^-15, which no order of summing rounds. */
+static double sum_elements(int size)
+{
+    int64_t state = FIRST;
+    double sum = 0;
+    for (int i = 0; i < size * size; i++)
+        sum += draw(&state, size);
+    return sum;
+}
+
+/* A small residual is also that of another matrix: its sum tells that it is the one of the definition. */
 static struct finding check(const struct exchange *x)
 {
     if (x->operation == lufact_compute)
@@ -210,7 +222,7 @@ static struct finding check(const struct exchange *x)
     double residual = normalised_residual(x);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].size == size_of(x) && residual <= known[i].residual)
-            return (struct finding){.wrong = false};
+            return finding_of(0, sum_elements(size_of(x)), known[i].sum);
         else if (known[i].size == size_of(x))
             return (struct finding){.wrong = true, .expected = known[i].residual, .received = residual};
     return (struct finding){.wrong = true};

@@ -55,6 +55,7 @@ _HEADLINE = ByTest("tests/unit/postprocess/stats/test_launches.py")
 _TRIALS = ByTest("tests/unit/postprocess/report/test_trial_selection.py")
 _COUNTS = ByTest("tests/unit/site_configs/topology/test_layouts.py")
 _FAMILY = ByTest("tests/unit/reframe_checks/test_precedence.py")
+_BINDINGS = ByTest("tests/integration/mpi/test_bindings.py")
 _LUECKE = {
     12: "pingpong: time over the partner",
     13: "rightshift: time over processes",
@@ -135,6 +136,7 @@ PROVEN: dict[str, OnPage | ByTest] = {
     "003-23": OnPage("taboada", ("(Figs. 3 and 4)",)),
     "003-24": OnPage("taboada", ("Send against what the network can do",)),
     "003-25": OnPage("taboada", ("Time by the model over that in print of Myrinet:MPICH-GM",)),
+    "003-30 to -33": _BINDINGS,
     "003-34 to -38": ByTest("tests/integration/mpicost/test_kernels.py"),
     "003-39 to -40": ByTest("tests/integration/mpi/test_small_sessions.py"),
     "003-41 to -44": ByTest("tests/unit/postprocess/extensions/papers/test_taboada_kernels.py"),

@@ -18,7 +18,7 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_text
-from postprocess.base.formats import TextTable, factor, microseconds, plural, render_text, size, utc_now
+from postprocess.base.formats import DASH, TextTable, factor, microseconds, plural, render_text, size, utc_now
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.agreement.compare import FEWEST_LAUNCHES, compute_ratio_interval
@@ -42,6 +42,7 @@ from spack_envs.mirror.use import choose_mirror
 
 SCHEMA = 1
 BASIS = "c"
+CONTROL = "c-again"  #: the same program once more
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,15 @@ class BindingsResult:
     schema: int = SCHEMA
 
     @property
+    def compared(self) -> set[tuple[str, str]]:
+        """MPI and language of each comparison; C again is a control, and none."""
+        measured = {(row.environment, row.language) for row in self.rows}
+        return {(environment, name) for environment, name in measured if name not in (BASIS, CONTROL)}
+
+    @property
     def status(self) -> int:
         """The exit status: 1 for any failure, and where nothing was compared."""
-        return 1 if self.failures or not self.rows else 0
+        return 1 if self.failures or not self.compared else 0
 
     def as_json(self) -> dict[str, Any]:
         """Return what is written into files."""
@@ -171,9 +178,8 @@ def format_bindings(result: BindingsResult) -> str:
         for word, faults in (("skipped", result.skipped), ("error", result.failures))
         for fault in faults
     ]
-    measured = {(row.environment, row.language) for row in result.rows if row.language != BASIS}
     lines.append(
-        f"{plural(len(measured), 'comparison')} with C, {len(result.skipped)} skipped, "
+        f"{plural(len(result.compared), 'comparison')} with C, {len(result.skipped)} skipped, "
         f"{plural(len(result.failures), 'error')}"
     )
     return "\n".join([*map(render_text, tables), ""]) + "".join(f"{line}\n" for line in lines)
@@ -190,7 +196,7 @@ def build_language_table(environment: str, rows: list[LanguageRatio]) -> TextTab
         f"{environment}: time of a call over that in C",
         ("routine", "language"),
         tuple(size(each) for each in sizes),
-        tuple((*about, *(found[each] for each in sizes)) for about, found in order(cells)),
+        tuple((*about, *(found.get(each, DASH) for each in sizes)) for about, found in order(cells)),
         (
             f"ratio within the round, with its 95 % interval over {plural(rows[0].launches, 'launch', 'es')}, "
             f"and microseconds over C; a launch counts by the least of {BATCHES} batches",
@@ -217,7 +223,7 @@ def format_cost(row: LanguageRatio) -> str:
 ALL = "all"
 FOLDER = "bindings"  #: of the work directory
 ELEMENT = 8  #: bytes of a double
-SIZES = (8, 1000, 1_000_000)
+SIZES = (8, 1000, 10_000, 1_000_000)
 OTHERS = ("routine", "processes", "boundaries", "per_node", "partition")  #: have no meaning here
 
 

@@ -83,7 +83,8 @@ class Bench:
 
 
 RANKS = 2
-ROUTINES = ("pingpong", "bcast", "allreduce")
+BARRIER = "barrier"  #: without bytes: its calls are those of the least size
+ROUTINES = ("pingpong", "bcast", "allreduce", "alltoall", BARRIER)
 BATCHES = 5  #: that are timed; as many untimed ones go before them
 TIME_LIMIT = 120.0  #: seconds of a start; a usual one takes one
 MOST_CALLS, MOST_BATCH_BYTES = 200, 10_000_000  #: of a batch
@@ -116,6 +117,11 @@ class Exchange:
 def count_calls(bytes_: int) -> int:
     """Return the calls of a batch."""
     return max(1, min(MOST_CALLS, MOST_BATCH_BYTES // bytes_))
+
+
+def list_cases(sizes: Sequence[int]) -> list[Case]:
+    """List what a program measures, in its order."""
+    return [(each, size_) for each in ROUTINES for size_ in ((0,) if each == BARRIER else sizes)]
 
 
 def start_exchange(
@@ -171,7 +177,7 @@ def read_exchange(output: str, library: str, sizes: Sequence[int]) -> Exchange |
         if count:
             numbers = plural(count, "wrong number")
             return f"wrong data: {routine} of {size(bytes_)}: {numbers} received"
-    planned = [(routine, bytes_) for routine in ROUTINES for bytes_ in sizes]
+    planned = list_cases(sizes)
     if [*times] != planned or len(own) != len(planned) + 1 or own[-1] != ["end"]:
         return "ended before its last case"
     if any(len(each) != BATCHES or not all(0 < t < math.inf for t in each) for each in times.values()):

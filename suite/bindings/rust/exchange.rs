@@ -11,6 +11,8 @@ extern "C" {
 const PINGPONG: &str = "pingpong";
 const BCAST: &str = "bcast";
 const ALLREDUCE: &str = "allreduce";
+const ALLTOALL: &str = "alltoall";
+const BARRIER: &str = "barrier";
 
 fn allocate_pages(bytes: usize) -> &'static mut [f64] {
     let mut address = std::ptr::null_mut();
@@ -33,7 +35,9 @@ fn fill(routine: &str, rank: i32, batch: usize, out: &mut [f64], buffer: &mut [f
 }
 
 fn count_wrong(routine: &str, rank: i32, batch: usize, received: &[f64]) -> f64 {
-    let expected = |i| match (value(0, batch, i), value(1, batch, i)) {
+    let half = received.len() / 2;
+    let expected = |i: usize| match (value(0, batch, i), value(1, batch, i)) {
+        _ if routine == ALLTOALL => value((i / half) as i32, batch, rank as usize * half + i % half),
         (first, second) if routine == ALLREDUCE => first + second,
         (first, second) => if routine == BCAST || rank == 1 { first } else { second },
     };
@@ -45,6 +49,10 @@ fn call(world: &SimpleCommunicator, routine: &str, rank: i32, out: &[f64], buffe
         world.process_at_rank(0).broadcast_into(buffer);
     } else if routine == ALLREDUCE {
         world.all_reduce_into(out, buffer, SystemOperation::sum());
+    } else if routine == ALLTOALL {
+        world.all_to_all_into(out, buffer);
+    } else if routine == BARRIER {
+        world.barrier();
     } else if rank == 0 {
         world.process_at_rank(1).send(out);
         world.process_at_rank(1).receive_into(buffer);
@@ -74,12 +82,15 @@ fn main() {
     if world.size() != 2 {
         return;
     }
-    let largest = numbers[numbers.len() - 2];
+    let largest = 2 * numbers[numbers.len() - 2];
     let (all_out, all_in) = (allocate_pages(largest), allocate_pages(largest));
-    for routine in [PINGPONG, BCAST, ALLREDUCE] {
-        for case in numbers[1..].chunks(2) {
+    for routine in [PINGPONG, BCAST, ALLREDUCE, ALLTOALL, BARRIER] {
+        let alone = [0, numbers[2]];
+        let cases = if routine == BARRIER { &alone[..] } else { &numbers[1..] };
+        for case in cases.chunks(2) {
             let (bytes, calls) = (case[0], case[1]);
-            let (out, buffer) = (&mut all_out[..bytes / 8], &mut all_in[..bytes / 8]);
+            let count = bytes / 8 * if routine == ALLTOALL { 2 } else { 1 };
+            let (out, buffer) = (&mut all_out[..count], &mut all_in[..count]);
             let (mut seconds, mut wrong) = (vec![0.0; batches], 0.0);
             for batch in 0..2 * batches {
                 fill(routine, rank, batch, out, buffer);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -49,11 +50,59 @@ def test_python_is_measured_with_two_mpis(workshop: Workshop, tmp_path: Path) ->
         levels = {row["language"]: row["level"] for row in rows}
         assert levels["mpi4py-buffers-single"] == levels["c"] == "single"
         assert levels["mpi4py-buffers-default"] == "multiple"
-    assert "10 comparisons with C, 0 skipped, 0 errors" in ended.output
+    assert "8 comparisons with C, 0 skipped, 0 errors" in ended.output
     read = load_languages(workshop.home)  # as the papers' pages read it
     assert {(row.environment, row.language) for row in read} == {
         (name, language) for name in names for language in languages
     }
+
+
+def require(*programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program} is on PATH: a binding cannot be tried")
+
+
+def find_name(family: str) -> str:
+    try:
+        return find_mpi(family).name
+    except StopIteration:
+        pytest.skip(f"no {family} is here: its binding cannot be tried")
+
+
+@pytest.mark.parametrize(
+    ("language", "compilers", "paper", "title"),
+    [
+        ("java-intel", ("java", "javac"), "taboada", "Java, Intel's binding"),
+        ("java-mpj", ("java", "javac"), "taboada", "Java, MPJ Express (threads)"),
+        ("fortran-mpi", ("gfortran",), "rus", "Fortran mpi"),
+    ],
+)
+def test_a_binding_that_intel_mpi_gives_is_on_the_page(
+    language: str, compilers: tuple[str, ...], paper: str, title: str, workshop: Workshop
+) -> None:
+    require(*compilers)
+    name = find_name("intel-mpi")
+    kind = language.partition("-")[0]
+    known = {(row.environment, row.language) for row in load_languages(workshop.home)}
+    if (name, language) not in known:  # another of its kind measured it
+        few = ("--launches", "3", "--bytes", "8", "--environment", name)
+        workshop.run("agree", "--bindings", kind, *few).expect(0)
+    rows = [row for row in load_languages(workshop.home) if (row.environment, row.language) == (name, language)]
+    cases = {("pingpong", 8), ("bcast", 8), ("allreduce", 8), ("alltoall", 8), ("barrier", 0)}
+    assert {(row.routine, row.bytes) for row in rows} == cases
+    page = workshop.run("papers", "--paper", paper).expect(0).output
+    assert sum(title in line for line in page.splitlines()) >= len(cases), page
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rust_is_measured_with_two_mpis(family: str, bench: Bench) -> None:
+    require("cargo")
+    result = BindingsResult("", 1)
+    languages = [each for each in LANGUAGES if each.name in ("c", "rust")]
+    measure_mpi(replace(bench, mpi=find_mpi(family)), languages, [8], 3, result, str)
+    assert (result.skipped, result.failures) == ([], [])
+    assert {row.language for row in result.rows} == {"c", "rust"}
 
 
 def measure_planted(bench: Bench, prepare: Callable[[Bench], Program]) -> BindingsResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from postprocess.extensions.procurement.builds import hash_source
 from postprocess.model.routines.kernels import BYTES, FAMILY
 from postprocess.parsers.mpicost import read_launch
 from tests.support.faults import plants
-from tests.support.mpicost import FAMILIES, library, preload, program
+from tests.support.mpi import environment_with, of_family
+from tests.support.mpicost import FAMILIES, Program, cmake, library, preload, program
 from tests.support.paths import SUITE
 
 ONCE = ("--cache", "warm", "--rounds", "1", "--trials", "2")
@@ -78,6 +80,19 @@ def test_a_wrong_result_is_noticed(kernel, fault, call, rank, tmp_path: Path, de
     assert (case["verified"], case["wrong"]["rank"]) == (False, rank)
     if fault == "nan":  # which no comparison with a limit lets pass
         assert case["wrong"]["received"] is None
+
+
+def test_another_matrix_is_noticed_though_it_is_solved_well(tmp_path: Path):
+    source, mpi = tmp_path / "suite", of_family("mpich")
+    shutil.copytree(SUITE, source)
+    kernel = source / "kernels" / "lufact.c"
+    right = kernel.read_text()
+    kernel.write_text(right.replace("FIRST = 1325", "FIRST = 1327"))
+    assert kernel.read_text() != right
+    env = environment_with(mpi)
+    cmake(tmp_path / "build", [f"-DMPI_C_COMPILER={mpi.mpicc}"], env, env, source)
+    ended = Program(mpi, tmp_path / "build").run(1, *ONCE, "--routine", "lufact_A")
+    assert ended.status == 1 and "-88.92" in "".join(ended.complaints), ended.output
 
 
 @plants("use", "a kernel with a routine, in rounds, or of another size",

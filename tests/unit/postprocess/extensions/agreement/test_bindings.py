@@ -21,13 +21,13 @@ from postprocess.extensions.agreement.languages import (
     BATCHES,
     KINDS,
     LANGUAGES,
-    ROUTINES,
     Bench,
     Exchange,
     Unavailable,
     count_calls,
     find_fortran_wrapper,
     find_module_folders,
+    list_cases,
     prepare_rust,
     read_exchange,
     select_languages,
@@ -37,13 +37,14 @@ from site_configs.mpi.family import Mpi
 
 LIBRARY = "MPICH Version: 5.0.2"
 TIMES = " ".join(f"{n}.0e-06" for n in range(2, 2 + BATCHES))
-GOOD = "\n".join([f"world 2 0 {LIBRARY}", *(f"{name} 8 0 {TIMES}" for name in ROUTINES), "end", ""])
+LINES = (f"{name} {bytes_} 0 {TIMES}" for name, bytes_ in list_cases([8]))
+GOOD = "\n".join([f"world 2 0 {LIBRARY}", *LINES, "end", ""])
 
 
 def test_the_least_of_the_batches_counts():
     found = read_exchange(GOOD, LIBRARY, [8])
     assert isinstance(found, Exchange) and found.level == "single"
-    assert found.seconds == {(name, 8): 2e-6 for name in ROUTINES}
+    assert found.seconds == {case: 2e-6 for case in list_cases([8])}
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,7 @@ def test_the_least_of_the_batches_counts():
         (TIMES, TIMES.replace("2.0e-06", "0.0"), f"not {BATCHES} times"),
         (TIMES, TIMES.replace("2.0e-06", "nan"), f"not {BATCHES} times"),
         ("bcast 8 0", "bcast 8 few", "none of ours"),
+        ("barrier 0", "barrier 8", "ended before its last case"),
         ("world", "word", "said nothing of its world"),
     ],
 )
@@ -88,6 +90,15 @@ def test_ratios_are_taken_within_the_round():
     assert lines[-1] == "1 comparison with C, 0 skipped, 0 errors" and result.status == 0
 
 
+def test_a_barrier_is_measured_without_bytes():
+    assert {("alltoall", 8), ("barrier", 0)} <= {*list_cases([8, 1000])}
+    assert [size for routine, size in list_cases([8, 1000]) if routine == "barrier"] == [0]
+    c = {LANGUAGES[0]: [Exchange("single", dict.fromkeys(list_cases([8]), 1e-6))] * 3}
+    text = format_bindings(BindingsResult("CPU", 1, rows=compare_with_c("mpich-5_0_2", c)))
+    (row,) = (line.split() for line in text.splitlines() if line.split()[:1] == ["barrier"])
+    assert row == ["barrier", "C", "1.00", "-"]
+
+
 def test_what_has_no_row_is_told_and_counted():
     skipped = LanguageFault("mpich-5_0_2", "rust", "Rust", "no cargo")
     failed = LanguageFault("mpich-5_0_2", "c", "C", "wrong data")
@@ -95,6 +106,15 @@ def test_what_has_no_row_is_told_and_counted():
     text = format_bindings(result)
     assert "skipped: mpich-5_0_2: Rust: no cargo\nerror: mpich-5_0_2: C: wrong data\n" in text
     assert text.endswith("0 comparisons with C, 1 skipped, 1 error\n") and result.status == 1
+
+
+def test_c_again_alone_compares_no_language():
+    """A command whose every language was skipped has not done what it was asked for."""
+    runs = dict.fromkeys(LANGUAGES[:2], [Exchange("single", {("bcast", 8): 1e-6})] * 3)
+    assert [each.name for each in runs] == ["c", "c-again"]
+    result = BindingsResult("CPU", 1, rows=compare_with_c("mpich-5_0_2", runs))
+    assert format_bindings(result).endswith("0 comparisons with C, 0 skipped, 0 errors\n")
+    assert len(result.rows) == 2 and result.status == 1
 
 
 def test_c_is_always_chosen():
