@@ -15,7 +15,7 @@ from tests.support.witness import FAMILIES, OTHER, family_here
 ROUTINES = ("--routine", "bcast:8:10000:1000000,allreduce_sum:8,barrier,pingpong:8")
 TRIALS = 7
 CALLS = TRIALS + 2  #: of a case: one before the timing and one after it verify
-LATE = 2  #: barriers to which a rank comes late on purpose
+LATE = 6  #: barriers to which a rank comes late on purpose
 
 
 @pytest.fixture(params=FAMILIES)
