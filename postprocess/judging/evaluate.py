@@ -372,10 +372,9 @@ def judge_elsewhere(
         reason = f"its ranks lay on other cores: {told}; {fix}"
     fastest = measured.value if measured.best is None else measured.best
     slowdown = compute_slowdown(fastest, row.center, row.unit)
-    unknown = is_blind(row) or (
-        row.launches < 2 and measured.best is None
-    )  # of two means either may be disturbed
-    gross = slowdown > limit_slowdown(measured.core_latency, row.core_latency) and not unknown
+    single_means = row.launches < 2 and measured.best is None  # either of the two may be disturbed
+    known = not is_blind(row) and not single_means
+    gross = known and slowdown > limit_slowdown(measured.core_latency, row.core_latency)
     if gross:
         reason += f"; {slowdown:.1f} times as slow, more than other cores make it"
     waits = not gross and (moved or shifting or row.few_sessions)

@@ -28,7 +28,11 @@ def write_build_record(package, program, executables, level, some=""):
     :param some: a word that only some executables are compiled with, and no fact of the program
     :raises InstallError: if an executable is not there, does not tell, or tells another level.
     """
-    found = {line for path in executables for line in compilations(pathlib.Path(path))}
+    found = {
+        (release, " ".join(word for word in flags.split() if word != some))
+        for path in executables
+        for release, flags in compilations(pathlib.Path(path))
+    }
     if not found:
         raise InstallError(f"{program}: nothing was installed")
     for _, flags in sorted(found):
@@ -38,7 +42,7 @@ def write_build_record(package, program, executables, level, some=""):
         "program": program,
         "version": str(package.spec.version),
         "compiler": "; ".join(sorted({f"gcc {release}" for release, _ in found})),
-        "flags": "; ".join(sorted({" ".join(drop(some, flags.split())) for _, flags in found})),
+        "flags": "; ".join(sorted({flags for _, flags in found})),
         "source": getattr(package, "replaced_source", "official"),
         "spec": package.spec.format("{name}{@version}{variants}{/hash}"),
         "mpi": package.spec["mpi"].format("{name}{@version}"),
@@ -47,11 +51,6 @@ def write_build_record(package, program, executables, level, some=""):
     path = pathlib.Path(package.prefix, "share", "plumbline", "build.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1) + "\n")
-
-
-def drop(word, words):
-    """The words without this one."""
-    return [each for each in words if each != word]
 
 
 def compilations(path):

@@ -171,7 +171,7 @@ def test_one_launch_makes_a_reference_of_its_place_with_the_spread_of_similar_ca
 
 
 def test_where_a_program_has_one_launch_the_means_of_another_one_stand_in():
-    """So what is three times as slow the night after is told; a mean elsewhere still accuses nothing."""
+    """The next night finds a case that takes three times as long; a mean elsewhere accuses nothing."""
     timed = [case(size=8 * number) for number in range(1, 13)]
     nothing = PlacedLaunches(5e-8, [], [], [], [])
     scatter = np.exp(np.random.default_rng(1).normal(0.0, 0.04, (12, 20)))

@@ -156,7 +156,7 @@ def test_a_start_with_threads_is_of_the_sizes_of_one_of_them(tmp_path: Path):
 
 
 def test_a_start_on_files_is_judged_with_and_without_its_waits(tmp_path: Path):
-    """Of what IMB-IO really printed, every table has its line."""
+    """Every table that IMB-IO really printed has its line."""
     lines = tuple(line for line in checks()["imb"].table if line.executable == "IMB-IO" and line.sizes is None)
     launch = replace(start("imb", lines, (8, 1024, 10000)), trials=20)
     text = (CORPUS / "imb" / "mpich-io.txt").read_text()
