@@ -168,29 +168,28 @@ def test_warm_caches_are_left_alone(family: str, tmp_path: Path) -> None:
     assert (flushed.run["cache"], flushed.run["flush_bytes"]) == ("flush", more) and more > 0
 
 
+@pytest.mark.alone
 def test_evicted_buffers_are_cold(family: str, tmp_path: Path) -> None:
-    """A block is read much more slowly after the eviction, and so is a message that was in the caches.
+    """A block is read more slowly after the eviction, here about three times.
 
-    The fastest trial tells: what else runs here slows others.
+    What shares a cache with this test makes warm blocks cold: the fastest trial of three launches in turn counts.
     """
     options = ("--routine", "control_memory,bcast", "--bytes", "1000000", "--trials", "21")
-    runs = {
-        cache: program(family).measure(2, tmp_path / cache, *options, "--cache", cache)
-        for cache in ("warm", "evict")
-    }
+    fastest = {"warm": math.inf, "evict": math.inf}
+    for _ in range(3):
+        for cache, so_far in fastest.items():
+            run = program(family).measure(2, tmp_path / cache, *options, "--cache", cache)
+            (block,) = (case for case in run.cases if case["routine"] == "control_memory")
+            fastest[cache] = min(so_far, block["minimum"])
+    assert fastest["evict"] > fastest["warm"]
+    warm = read_launch(tmp_path / "warm")
+    assert "coldness" not in warm.run and "evicted_lines" not in warm.end
     evicted = read_launch(tmp_path / "evict")
     assert evicted.run["evict_instruction"] and evicted.run["evict_line"] >= 16
     assert evicted.run["coldness"]["ratio"] > LEAST_COLDNESS
     assert (evicted.run["flush_bytes"], evicted.end["flush_sum"]) == (0, 0)
     lines = 2 * 21 * math.ceil(1_000_000 / evicted.run["evict_line"])
     assert lines < evicted.end["evicted_lines"] < 3 * lines
-    assert "evicted_lines" not in runs["warm"].end
-    assert "coldness" not in runs["warm"].run
-    warm, cold = (
-        next(case["minimum"] for case in runs[cache].cases if case["routine"] == "control_memory")
-        for cache in ("warm", "evict")
-    )
-    assert cold > warm
 
 
 def test_a_flush_that_leaves_the_caches_warm_is_refused(launch: Records, tmp_path: Path) -> None:
