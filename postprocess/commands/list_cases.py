@@ -20,7 +20,6 @@ from postprocess.model.session import Request
 from postprocess.results import launch_costs
 from postprocess.session.lifecycle.context import open_session_context
 from postprocess.session.nightly.estimate import (
-    choose_launch_counts,
     describe_launch_counts,
     estimate_night,
     repeat_launches,
@@ -54,14 +53,11 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
         planned = context.preview(replace(context.request.selection, only_looking=True))
         catalog = context.load_references(planned)
         estimate = estimate_night(work, planned, catalog, asked.launches)
-    counts, repeated = {}, planned
-    if asked.launches is None:
-        counts = choose_launch_counts(work, planned)
-        repeated = repeat_launches(planned, counts)
+    repeated = planned if asked.launches is not None else repeat_launches(planned, estimate.counts)
     for line in (
         *print_full_list(planned),
         *describe_left_out_launches(planned),
-        *describe_launch_counts(counts),
+        *describe_launch_counts(estimate.counts),
         *describe_totals(repeated, launch_costs.read_job_seconds(work)),
         *launch_costs.describe_flush(repeated),
         *estimate.describe(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from postprocess.base.formats import duration, plural
 from postprocess.base.workdir import WorkDirectory
@@ -18,11 +18,25 @@ NIGHT_LAUNCHES = 5
 LEAST_SECONDS = 0.1  #: that a launch is taken to last
 
 
-def choose_launch_counts(work: WorkDirectory, planned: Sequence[PlannedLaunch]) -> dict[LaunchPlace, int]:
-    """Choose the launches of each place of a plan of one launch each."""
+@dataclass(frozen=True)
+class LaunchCounts:
+    """How many launches the last night took at each place, as ``recall`` and ``remember`` keep it."""
+
+    schema: int = 1
+    counts: list[tuple[LaunchPlace, int]] = field(default_factory=list)
+
+
+def choose_launch_counts(
+    work: WorkDirectory, planned: Sequence[PlannedLaunch], known: Mapping[LaunchPlace, float] | None = None
+) -> dict[LaunchPlace, int]:
+    """Choose the launches of each place of a plan of one launch each.
+
+    :param known: seconds of a launch at places where they were measured; None to read them
+    """
     jobs = list_jobs(planned)
     spending = [job for job in jobs if job.launches[0].budget and not job.launches[0].exact]
-    known = read_seconds_of_cases(work, spending) if spending else {}
+    if known is None:
+        known = read_seconds_of_cases(work, spending) if spending else {}
     counts = {job.key[0]: 1 for job in jobs}
     return counts | {job.key[0]: count_job_launches(job, known) for job in spending}
 
@@ -68,6 +82,8 @@ class NightEstimate:
     launches: int  #: of the calibration
     measured: bool  #: whether all of it is as long as it was before, and nothing is guessed
     deferred: float = 0.0  #: of ``night``, which the first night leaves to later ones
+    #: Launches of each place, as they are chosen if nothing is calibrated first
+    counts: Mapping[LaunchPlace, int] = field(default_factory=dict)
 
     @property
     def tonight(self) -> float:
@@ -101,7 +117,7 @@ def estimate_night(
     :param calibrates: whether it calibrates what has no reference
     """
     known = read_seconds_of_cases(work, list_jobs(planned))
-    counts = choose_launch_counts(work, planned) if launches is None else {}
+    counts = choose_launch_counts(work, planned, known) if launches is None else {}
     made = list_jobs(repeat_launches(planned, counts) if launches is None else planned)
 
     def estimate(job: Job) -> float:
@@ -120,4 +136,5 @@ def estimate_night(
         calibration=sum(estimate(job) * number for job, number in before),
         launches=sum(number for _, number in before),
         measured=all(job.key[0] in known for job in made),
+        counts=counts,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +11,7 @@ from postprocess.analyses import alarms
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
+from postprocess.base.records import recall, remember
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import is_disturbed, start_load_monitor
 from postprocess.judging.common_cause import find_onset_in_store
@@ -29,7 +30,7 @@ from postprocess.judging.notes import (
 )
 from postprocess.judging.outcome import describe_foreign_lines
 from postprocess.judging.suspicion import SessionHistory, read_history
-from postprocess.model.case import Case
+from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch, select_launch_counts
 from postprocess.model.options import PROGRAM
 from postprocess.model.plan import PlannedLaunch, SkippedCase, drop_plan, list_places
@@ -51,13 +52,19 @@ from postprocess.session.lifecycle.context import (
 from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
 from postprocess.session.lifecycle.validation import UNVERIFIED, DataVerification, verify_data
 from postprocess.session.nightly.calibrate import calibrate_unknown, is_without_usable_reference
-from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts, estimate_night
+from postprocess.session.nightly.estimate import (
+    LaunchCounts,
+    choose_launch_counts,
+    describe_launch_counts,
+    estimate_night,
+)
 from postprocess.session.nightly.learning import Lesson, learn_night
 from postprocess.session.nightly.nodes import describe_late_nodes, describe_node_facts
 from postprocess.session.nightly.transports import TransportProof, prove_measured
 from postprocess.setup import build_at_once
 from site_configs.programs.program import find_product
 
+COUNTS = "launch_counts.json"  #: in a work directory; what the last night took
 FOLDER = "builds"  #: of a session: what Spack said while it built for several MPIs at once
 
 
@@ -118,7 +125,8 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         request = context.request
         session, reframe = context.open_session(request.mode)
         with refused_session(session), progress.phase("set-up"):
-            planned = make_plan(reframe, request.selection)
+            selection, everything = plan_like_last_night(work, reframe, request)
+            planned = everything if request.launches is not None else list_first_launches(everything)
             catalog = context.load_references(planned)
             systems = {place.partition(":")[0] for place, _ in list_places(planned)}
             reviewed = [root for root in context.reference_roots if root != work.provisional]
@@ -131,14 +139,17 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         for line in describe_unusual_trials(planned):
             progress.say(line)
         with progress.phase("set-up"):
-            tell_estimate(context, planned, catalog)
+            counts = tell_estimate(context, planned, catalog)
         parts = split_by_builds(context, planned)
         build_part(context, session, planned, parts[0])
         before = catalog
         catalog, failed = calibrate_part(context, planned, parts[0], catalog)
         with progress.phase("set-up"):
-            selection, planned = plan_night_launches(context, reframe, planned)
-            planned = defer_measured_once(request, planned, before, catalog)
+            if catalog is not before:  # what it measured tells how long launches take
+                counts = choose_launch_counts(work, planned)
+            if request.launches is None:
+                selection, everything = plan_night_launches(context, reframe, counts, selection, everything)
+            planned = defer_measured_once(request, everything, before, catalog)
         load = start_load_monitor()
         finished = run_part(context, reframe, selection, planned, parts[0])
         for programs in parts[1:]:
@@ -199,13 +210,37 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         raise ended
 
 
-def tell_estimate(context: SessionContext, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog) -> None:
-    """Say how long the night takes, and let its phases show what is left of that."""
+def plan_like_last_night(
+    work: WorkDirectory, reframe: ReframeDriver, request: Request
+) -> tuple[Selection, list[PlannedLaunch]]:
+    """Make a plan with as many launches of each place as the last night took, unless the user asks for a number.
+
+    A night mostly takes as many as the one before, and then need not plan again.
+    """
+    selection = request.selection
+    if request.launches is None:
+        selection = select_launch_counts(selection, dict(recall(work.root / COUNTS, LaunchCounts).counts))
+    return selection, make_plan(reframe, selection)
+
+
+def list_first_launches(planned: Iterable[PlannedLaunch]) -> list[PlannedLaunch]:
+    """List one launch of each place of a plan."""
+    return [launch for launch in planned if launch.number == 1]
+
+
+def tell_estimate(
+    context: SessionContext, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog
+) -> Mapping[LaunchPlace, int]:
+    """Say how long the night takes, and let its phases show what is left of that.
+
+    Returns the launches of each place that it counts on; empty if the user asks for a number.
+    """
     request, progress = context.request, context.progress
     found = estimate_night(context.work, planned, catalog, request.launches, calibrates=not request.strict)
     for line in found.describe(request.mode):
         progress.say(line)
     progress.expected = {"calibration": found.calibration, "running": found.tonight}
+    return found.counts
 
 
 def prove_night(
@@ -312,7 +347,9 @@ def calibrate_part(
     if context.request.strict:
         return catalog, []
     part = [launch for launch in planned if launch.program in programs]
-    _, failed = calibrate_unknown(context, part, catalog)
+    calibrated, failed = calibrate_unknown(context, part, catalog)
+    if calibrated is catalog:
+        return catalog, failed
     return context.load_references(planned), failed
 
 
@@ -381,20 +418,27 @@ def run_part(
 
 
 def plan_night_launches(
-    context: SessionContext, reframe: ReframeDriver, planned: list[PlannedLaunch]
+    context: SessionContext,
+    reframe: ReframeDriver,
+    counts: Mapping[LaunchPlace, int],
+    selection: Selection,
+    planned: list[PlannedLaunch],
 ) -> tuple[Selection, list[PlannedLaunch]]:
-    """Plan the selection and the plan with as many launches of each case as the night takes."""
-    request, progress = context.request, context.progress
-    if request.launches is not None:  # the plan has them
-        return request.selection, planned
-    counts = choose_launch_counts(context.work, planned)
-    selection = select_launch_counts(request.selection, counts)
+    """Return the selection and the plan with so many launches of each place; plan again if it has others.
+
+    :param selection: of which ``planned`` was made
+    """
+    progress = context.progress
     for line in describe_launch_counts(counts):
         progress.say(line)
-    if selection.launches == 1:
+    if context.request.mode == "nightly":
+        with progress.keeping("numbers of launches"):
+            remember(context.work.root / COUNTS, LaunchCounts(counts=sorted(counts.items())))
+    chosen = select_launch_counts(context.request.selection, counts)
+    if chosen == selection:
         return selection, planned
     drop_plan(reframe.session)
-    return selection, make_plan(reframe, selection)
+    return chosen, make_plan(reframe, chosen)
 
 
 def log_alarms(

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
+from postprocess.base.records import recall, remember
 from postprocess.judging.confirmation import Confirmation
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch, list_places
@@ -27,7 +28,7 @@ from postprocess.session.lifecycle import context as desk_module
 from postprocess.session.lifecycle.validation import DataVerification
 from postprocess.session.nightly import run
 from postprocess.session.nightly import run as module
-from postprocess.session.nightly.estimate import estimate_night
+from postprocess.session.nightly.estimate import LaunchCounts, estimate_night
 from postprocess.session.nightly.run import build_part
 from tests.support.factories.launch import CASES, PLACE, case, catalog_of, planned, write_references
 from tests.support.faults import plants
@@ -278,11 +279,16 @@ def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch
     assert PROGRESS.notes[-1] == "1, local"
 
 
-@pytest.mark.parametrize("asked", [None, 1])
-def test_a_night_plans_again_with_as_many_launches_as_it_takes(night: Night, monkeypatch, asked):
-    """Unless a number was asked for, which the first plan has."""
+@pytest.mark.parametrize(
+    ("asked", "last", "made"),
+    [(None, 1, [1, None, 5]), (None, 5, [5]), (None, 4, [4, None, 5]), (1, 4, [1])],
+    ids=["first night", "as last night", "not as last night", "asked for"],
+)
+def test_a_night_plans_again_if_it_takes_other_launches_than_the_last_one(night, monkeypatch, asked, last, made):
+    """A plan that is dropped is None; what was taken is known to the next night."""
     place, plans, ran = LaunchPlace.of(CASES[0]), [], []
-    monkeypatch.setattr(module, "choose_launch_counts", lambda *_: {place: 5})
+    remember(night.root / module.COUNTS, LaunchCounts(counts=[(place, last)]))
+    monkeypatch.setattr(module, "tell_estimate", lambda *_: {} if asked else {place: 5})
     monkeypatch.setattr(module, "drop_plan", lambda _: plans.append(None))
     monkeypatch.setattr(module, "make_plan", lambda _, selection: plans.append(selection) or night.planned)
     monkeypatch.setattr(
@@ -290,10 +296,9 @@ def test_a_night_plans_again_with_as_many_launches_as_it_takes(night: Night, mon
     )
     night.launches = asked
     night.begin()
-    first, *others = plans
-    assert first.launches == 1
-    assert [each and each.launches for each in others] == ([] if asked else [None, 5])
-    assert [each.launches for each in ran] == [1 if asked else 5]
+    assert [each and each.launches for each in plans] == made
+    assert [each.launches for each in ran] == [made[-1]]
+    assert recall(night.root / module.COUNTS, LaunchCounts).counts == [(place, last if asked else 5)]
 
 
 @pytest.mark.parametrize("unbuilt", [True, False])
@@ -435,7 +440,7 @@ def test_a_first_night_does_not_launch_again_what_it_calibrated_in_one_launch(ni
     monkeypatch.setattr(module, "calibrate_part", lambda *_: (calibrated, []))
     monkeypatch.setattr(module, "run_plan", lambda _, chosen, part, __: ran.append((chosen, part)) or NOTHING)
     monkeypatch.setattr(module, "choose_launch_counts", lambda *_: {})
-    monkeypatch.setattr(module, "tell_estimate", lambda *_: None)
+    monkeypatch.setattr(module, "tell_estimate", lambda *_: {})
     night.begin()
     ((chosen, part),) = ran
     assert chosen.choice[module.PROGRAM.variable] == ["mpicost"]
