@@ -19,11 +19,7 @@ from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.session import Request
 from postprocess.results import launch_costs
 from postprocess.session.lifecycle.context import open_session_context
-from postprocess.session.nightly.estimate import (
-    describe_launch_counts,
-    estimate_night,
-    repeat_launches,
-)
+from postprocess.session.nightly.estimate import describe_launch_counts, estimate_night, repeat_launches
 from site_configs.programs.program import NIGHTLY
 
 WIDTH = 100  #: of a line with routines

@@ -228,10 +228,12 @@ def find_onset(cause: CommonCause, history: pl.DataFrame) -> str:
     before = past[: len(past) - len(shifted)]
     if not before:
         return f"since {format_night_date(shifted[-1])} or before" if shifted else ""
-    first = f"since {format_night_date(shifted[-1])}" if shifted else "since this night"
     last = before[-1]
+    next_day = shifted[-1].started_utc[:10] if shifted else f"{datetime.now(timezone.utc):%Y-%m-%d}"
+    timed = last.started_utc.startswith(next_day)
+    first = f"since {format_night_date(shifted[-1], timed)}" if shifted else "since this night"
     other = "" if not last.hosts or last.hosts == cause.hosts else f", on {', '.join(last.hosts)}"
-    return f"{first} (not yet {format_night_date(last)}{other})"
+    return f"{first} (not yet {format_night_date(last, timed)}{other})"
 
 
 def find_onset_in_store(store: Path, cause: CommonCause) -> str:
@@ -289,9 +291,10 @@ def list_node_names(sets: list[str]) -> tuple[str, ...]:
     return tuple(sorted({name for each in sets for name in (each or "").split(",") if name}))
 
 
-def format_night_date(night: ShiftedNight) -> str:
-    """Format the day on which a night began."""
-    return night.started_utc[:10]
+def format_night_date(night: ShiftedNight, timed: bool = False) -> str:
+    """Format the day on which a night began; with the minute where another night of that day is named, too."""
+    day, _, clock = night.started_utc.partition("T")
+    return f"{day} {clock[:5]} UTC" if timed else day
 
 
 #: Probability that a healthy night shows a cause in its own launches, by all ways of looking together, if what

@@ -126,7 +126,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         session, reframe = context.open_session(request.mode)
         with refused_session(session), progress.phase("set-up"):
             selection, everything = plan_like_last_night(work, reframe, request)
-            planned = everything if request.launches is not None else list_first_launches(everything)
+            planned = list_planned(request, everything)
             catalog = context.load_references(planned)
             systems = {place.partition(":")[0] for place, _ in list_places(planned)}
             reviewed = [root for root in context.reference_roots if root != work.provisional]
@@ -145,11 +145,9 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         before = catalog
         catalog, failed = calibrate_part(context, planned, parts[0], catalog)
         with progress.phase("set-up"):
-            if catalog is not before:  # what it measured tells how long launches take
-                counts = choose_launch_counts(work, planned)
-            if request.launches is None:
-                selection, everything = plan_night_launches(context, reframe, counts, selection, everything)
-            planned = defer_measured_once(request, everything, before, catalog)
+            counts = counts if catalog is before else choose_launch_counts(work, planned)
+            selection, planned = plan_night_launches(context, reframe, counts, selection, everything)
+            planned = defer_measured_once(request, planned, before, catalog)
         load = start_load_monitor()
         finished = run_part(context, reframe, selection, planned, parts[0])
         for programs in parts[1:]:
@@ -213,7 +211,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
 def plan_like_last_night(
     work: WorkDirectory, reframe: ReframeDriver, request: Request
 ) -> tuple[Selection, list[PlannedLaunch]]:
-    """Make a plan with as many launches of each place as the last night took, unless the user asks for a number.
+    """Make a plan with as many launches of each place as the last night took, or as the user asks for.
 
     A night mostly takes as many as the one before, and then need not plan again.
     """
@@ -223,9 +221,9 @@ def plan_like_last_night(
     return selection, make_plan(reframe, selection)
 
 
-def list_first_launches(planned: Iterable[PlannedLaunch]) -> list[PlannedLaunch]:
-    """List one launch of each place of a plan."""
-    return [launch for launch in planned if launch.number == 1]
+def list_planned(request: Request, everything: Sequence[PlannedLaunch]) -> list[PlannedLaunch]:
+    """List the launches of a plan; one of each place until a night has chosen how many it takes."""
+    return [launch for launch in everything if launch.number == 1 or request.launches is not None]
 
 
 def tell_estimate(
@@ -429,6 +427,8 @@ def plan_night_launches(
     :param selection: of which ``planned`` was made
     """
     progress = context.progress
+    if context.request.launches is not None:  # the plan has them
+        return selection, planned
     for line in describe_launch_counts(counts):
         progress.say(line)
     if context.request.mode == "nightly":

@@ -172,7 +172,7 @@ def test_warm_caches_are_left_alone(family: str, tmp_path: Path) -> None:
 def test_evicted_buffers_are_cold(family: str, tmp_path: Path) -> None:
     """A block is read more slowly after the eviction, here about three times.
 
-    What shares a cache with this test makes warm blocks cold: the fastest trial of three launches in turn counts.
+    What shares a cache with this test makes warm blocks cold: the fastest trial of three launches counts.
     """
     options = ("--routine", "control_memory,bcast", "--bytes", "1000000", "--trials", "21")
     fastest = {"warm": math.inf, "evict": math.inf}

@@ -236,7 +236,7 @@ def query_commands(nights: Sequence[tuple[str, float, str]], cause: CommonCause,
     rows = [
         {
             "session": started,
-            "started_utc": f"{started}T01:00:00Z",
+            "started_utc": started if "T" in started else f"{started}T01:00:00Z",
             "mode": "nightly",
             "key": each.case.key,
             "verdict": "pass",
@@ -274,6 +274,10 @@ def cause() -> CommonCause:
         (
             [("2026-11-17", 1.07, "n1"), ("2026-11-18", 1.0, ""), ("2026-11-19", 1.07, "n1")],
             "since 2026-11-19 (not yet 2026-11-18)",
+        ),
+        (
+            [("2026-11-19T02:18:33Z", 1.0, "n1"), ("2026-11-19T07:44:01Z", 1.07, "n1")],
+            "since 2026-11-19 07:44 UTC (not yet 2026-11-19 02:18 UTC, on n1)",
         ),
     ],
 )

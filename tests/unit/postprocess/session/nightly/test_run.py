@@ -284,7 +284,9 @@ def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch
     [(None, 1, [1, None, 5]), (None, 5, [5]), (None, 4, [4, None, 5]), (1, 4, [1])],
     ids=["first night", "as last night", "not as last night", "asked for"],
 )
-def test_a_night_plans_again_if_it_takes_other_launches_than_the_last_one(night, monkeypatch, asked, last, made):
+def test_a_night_plans_again_if_it_takes_other_launches_than_the_last_one(
+    night, monkeypatch, asked, last, made
+):
     """A plan that is dropped is None; what was taken is known to the next night."""
     place, plans, ran = LaunchPlace.of(CASES[0]), [], []
     remember(night.root / module.COUNTS, LaunchCounts(counts=[(place, last)]))
