@@ -105,8 +105,12 @@ def choose_parts(words: Sequence[str], passed: Path) -> list[list[str]]:
 
 
 def test_environment(work: WorkDirectory) -> dict[str, str]:
-    """Return the environment of the tests: they use the MPIs and programs of the work directory."""
+    """Return the environment of the tests: they use the MPIs and programs of the work directory.
+
+    Each start of pytest and each worker keeps what it compiles: without that it compiles all tests anew.
+    """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    foreign = ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH")  # as in a front door's own Python
+    # As in a front door's own Python.
+    foreign = ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if name not in foreign}
     return kept | {HOME: str(work.root), "PATH": path}

@@ -53,7 +53,7 @@ def test_a_python_that_is_started_is_isolated() -> None:
 
 
 def test_tests_start_without_python_of_the_user(work, monkeypatch):
-    for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH"):
+    for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH", "PYTHONDONTWRITEBYTECODE"):
         monkeypatch.setenv(name, "/foreign")
     kept = command.test_environment(work)
     assert "/foreign" not in kept.values()

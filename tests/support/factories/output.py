@@ -333,12 +333,18 @@ def outcome(parse: Callable[[str], ProgramOutput], text: str) -> ProgramOutput |
 
 
 def cuts(text: str) -> Iterator[str]:
-    """The text up to each line end, to the middle of each line, and to a character before its end."""
+    """The text up to each line end, to the middle of each line, and to a character before its end.
+
+    Of a table the first rows and the last ones: those between them are no other lines.
+    """
+    lines = text.splitlines(keepends=True)
+    rows = [line.lstrip()[:1].isdigit() for line in lines]
     start = 0
-    for line in text.splitlines(keepends=True):
-        yield text[:start]
-        yield text[: start + len(line) // 2]
-        yield text[: start + len(line) - 1]
+    for number, line in enumerate(lines):
+        if not all(rows[max(number - 2, 0) : number + 3]):
+            yield text[:start]
+            yield text[: start + len(line) // 2]
+            yield text[: start + len(line) - 1]
         start += len(line)
 
 

@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +139,16 @@ def healthy_night(planned: Sequence[Case] | None = None, reference_launches: int
 
 def bad_night(planned: Sequence[Case] | None = None) -> Night:
     """A night with planted slowdowns, a launch that hangs, wrong data, and what else there is."""
+    measured = _measure_once(tuple(cases() if planned is None else planned))
+    return Night(list(measured.results), list(measured.rows))
+
+
+@cache
+def _measure_once(planned: tuple[Case, ...]) -> Night:
+    """The same bad night is measured once in a process."""
     random = np.random.default_rng(2)
     night = Night()
-    for case in cases() if planned is None else planned:
+    for case in planned:
         trouble = next((action for applies, action in _TROUBLE if applies(case)), None)
         if trouble is None:
             _measure(night, case, random, 1.0, 20)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -67,9 +68,15 @@ def lost(case: Case, verdict: Verdict = Verdict.CRASHED, reason: str = "exit cod
 
 def healthy(planned: Sequence[Case], seed: int = 1) -> samples.Night:
     """A night on which every case lies inside its band."""
+    return samples.Night(list(_measure_once(tuple(planned), seed)))
+
+
+@cache
+def _measure_once(planned: tuple[Case, ...], seed: int) -> list[CaseResult]:
+    """The same night is measured once in a process."""
     random = np.random.default_rng(seed)
     noise = np.exp(random.normal(0, 0.01, len(planned))).tolist()
-    return samples.Night([measured(case, by) for case, by in zip(planned, noise, strict=True)])
+    return [measured(case, by) for case, by in zip(planned, noise, strict=True)]
 
 
 def three_programs(planned: Sequence[Case] | None = None) -> samples.Night:

@@ -29,9 +29,10 @@ from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 
-NIGHT = samples.bad_night()
-SUMMARY = parse_summary(NIGHT.document())
-THREE = sizes.three_programs()
+
+@pytest.fixture(scope="module")
+def night():
+    return parse_summary(samples.bad_night().document())
 
 
 def test_half_the_bandwidth_is_as_bad_as_twice_the_time():
@@ -58,7 +59,10 @@ def test_many_cases_of_one_kind_do_not_hide_the_others():
     assert other in overview.sample_each_verdict([*crashed, other], 2)
 
 
-@given(st.lists(st.sampled_from(THREE.results), unique_by=id), st.integers(0, 40))
+@given(
+    st.deferred(lambda: st.lists(st.sampled_from(sizes.three_programs().results), unique_by=id)),
+    st.integers(0, 40),
+)
 def test_of_each_kind_some_are_chosen_the_worst_first(results, most):
     chosen = overview.sample_each_verdict(results, most)
     assert len(chosen) == min(most, len(results))
@@ -67,11 +71,11 @@ def test_of_each_kind_some_are_chosen_the_worst_first(results, most):
     assert len({(r.verdict, r.case.program) for r in chosen}) == min(most, len(kinds))
 
 
-def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own():
-    failure_groups = group_cases(overview.sort_by_severity(SUMMARY.failed))
+def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own(night):
+    failure_groups = group_cases(overview.sort_by_severity(night.failed))
     sizes = [(str(trouble.verdict), len(trouble.results)) for trouble in failure_groups]
     assert sizes == [*(("incorrect", 1), ("timeout", 6), ("regressed", 1), ("regressed", 1), ("regressed", 1))]
-    assert sum(len(trouble.results) for trouble in failure_groups) == len(SUMMARY.failed)
+    assert sum(len(trouble.results) for trouble in failure_groups) == len(night.failed)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +88,7 @@ def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own
         ({"x" * 100: 1}, f"1 skipped: {'x' * 57}..."),
     ],
 )
-def test_the_reasons_for_skipping_are_in_the_line_that_counts(reasons, told):
+def test_the_reasons_for_skipping_are_in_the_line_that_counts(reasons, told, night):
     planned = iter(sizes.cases(routines=40))
     results = [
         CaseResult(next(planned), Verdict.SKIPPED, reason)
@@ -92,13 +96,13 @@ def test_the_reasons_for_skipping_are_in_the_line_that_counts(reasons, told):
         for _ in range(number)
     ]
     assert overview.format_totals(results) == f"{plural(len(results), 'case')}: {told}"
-    line = overview.format_last_line(replace(SUMMARY, results=tuple(results), exit_status=1))
+    line = overview.format_last_line(replace(night, results=tuple(results), exit_status=1))
     assert line.endswith(f" {told} (exit status 1)")
 
 
-def test_a_common_cause_alone_is_told_as_what_failed():
-    fine = [r for r in SUMMARY.results if r.verdict == Verdict.PASS]
-    summary = replace(SUMMARY, results=tuple(fine), causes=("cpu: slower",), exit_status=1)
+def test_a_common_cause_alone_is_told_as_what_failed(night):
+    fine = [r for r in night.results if r.verdict == Verdict.PASS]
+    summary = replace(night, results=tuple(fine), causes=("cpu: slower",), exit_status=1)
     found = overview.format_headline(summary)
     assert found == "No case failed by itself, but many are slower together"
 
@@ -115,13 +119,13 @@ def test_a_common_cause_alone_is_told_as_what_failed():
         ([], 0.2, "bad"),
     ],
 )
-def test_green_is_only_what_was_asserted_and_could_have_failed(verdicts, detectable, tone):
+def test_green_is_only_what_was_asserted_and_could_have_failed(verdicts, detectable, tone, night):
     cases = sizes.cases(sizes=(8, 16))
     results = [
         CaseResult(case, verdict, reference=1e-6, detectable=detectable, spread=0.1)
         for case, verdict in zip(cases, verdicts, strict=False)
     ]
-    summary = replace(SUMMARY, results=tuple(results), exit_status=0, strict=False)
+    summary = replace(night, results=tuple(results), exit_status=0, strict=False)
     assert overview.find_tone(summary) == tone
 
 

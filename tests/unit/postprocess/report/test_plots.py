@@ -18,11 +18,11 @@ from postprocess.report.drawing import Panel, PanelLine, Point
 from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 from tests.support.factories import report as samples
 
-RESULTS = samples.bad_night().results
 BAD = "var(--bad)"
 
 
-def panel_of(routine, number=0, results=RESULTS):
+def panel_of(routine, number=0, results=None):
+    results = results or samples.bad_night().results
     own = [r for r in results if r.case.routine == routine]
     size = sorted({r.case.bytes for r in own})[number]
     chosen = [r for r in own if r.case.bytes == size]
@@ -50,7 +50,7 @@ def series_markers(svg, style=0):
 
 
 def of_case(times, late=None, **changes):
-    result = replace(next(r for r in RESULTS if r.value is not None), **changes)
+    result = replace(next(r for r in samples.bad_night().results if r.value is not None), **changes)
     flags = np.zeros(len(times), dtype=bool) if late is None else np.array(late)
     launch = LaunchTrials(1, np.array(times), flags, 1, float(np.mean(times)))
     return CaseTrials(result, (launch,))
@@ -92,7 +92,7 @@ def test_each_mpi_has_its_colour_and_marker():
 
 
 def test_one_process_count_shows_points_values_and_bars():
-    results = [r for r in RESULTS if r.case.processes == 2]
+    results = [r for r in samples.bad_night().results if r.case.processes == 2]
     panel = panel_of("bcast", 0, results)
     svg = plots.draw_lines(panel)
     shown = texts(svg)

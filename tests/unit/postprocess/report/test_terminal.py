@@ -42,7 +42,7 @@ def three() -> SessionSummary:
 @pytest.fixture(scope="module")
 def large() -> SessionSummary:
     """A night of thousands of cases, a tenth of which came to nothing, and a few are slow."""
-    planned = sizes.cases(routines=60)
+    planned = sizes.cases(routines=30)
     night = sizes.three_programs(planned)
     slow = [sizes.measured(case, 4.0) for case in planned[::200]]
     lost = [sizes.lost(case) for case in planned[1::10]]

@@ -22,8 +22,15 @@ from tests.support.factories import size as sizes
 from tests.support.factories.benchmark import measured
 from tests.support.factories.launch import book_of, finished
 
-NIGHT = samples.bad_night(samples.few_cases())
-SUMMARY = parse_summary(NIGHT.document())
+
+@pytest.fixture(scope="module")
+def night():
+    return samples.bad_night(samples.few_cases())
+
+
+@pytest.fixture(scope="module")
+def summary(night):
+    return parse_summary(night.document())
 
 
 def made(times, late=(), dropped=1):
@@ -31,10 +38,10 @@ def made(times, late=(), dropped=1):
     return LaunchTrials(1, np.array(times, dtype=float), flags, dropped, 1.0)
 
 
-def test_trials_come_back_for_every_case_that_has_them():
-    known = trial_selection.read_trials(NIGHT.frame(), samples.SESSION)
-    assert set(known) == {r.case.key for r in NIGHT.results if r.value is not None}
-    row = next(row for row in NIGHT.rows if row.summary)
+def test_trials_come_back_for_every_case_that_has_them(night):
+    known = trial_selection.read_trials(night.frame(), samples.SESSION)
+    assert set(known) == {r.case.key for r in night.results if r.value is not None}
+    row = next(row for row in night.rows if row.summary)
     (launch,) = known[row.case.key]
     assert launch.times.tolist() == list(row.t_max)
     assert launch.headline == row.summary.headline
@@ -60,8 +67,8 @@ def test_trials_of_launches_are_those_that_the_store_gives_back(tmp_path):
             assert [getattr(one, f) for f in facts] == [getattr(other, f) for f in facts]
 
 
-def test_other_sessions_are_left_out():
-    assert trial_selection.read_trials(NIGHT.frame(), "another") == {}
+def test_other_sessions_are_left_out(night):
+    assert trial_selection.read_trials(night.frame(), "another") == {}
 
 
 @pytest.mark.parametrize(
@@ -76,14 +83,14 @@ def test_other_sessions_are_left_out():
         {"summary": None},
     ],
 )
-def test_broken_trials_yield_no_picture_and_no_error(damage):
-    row = replace(next(row for row in NIGHT.rows if row.summary), **{"late": (), **damage})
+def test_broken_trials_yield_no_picture_and_no_error(damage, night):
+    row = replace(next(row for row in night.rows if row.summary), **{"late": (), **damage})
     assert trial_selection.read_trials(samples.Night(rows=[row]).frame(), samples.SESSION) == {}
 
 
-def test_a_missing_column_is_named():
+def test_a_missing_column_is_named(night):
     with pytest.raises(UsageError, match="late"):
-        trial_selection.read_trials(NIGHT.frame().drop("late"), samples.SESSION)
+        trial_selection.read_trials(night.frame().drop("late"), samples.SESSION)
 
 
 def test_masks_tell_first_late_spike_and_kept_apart():
@@ -95,8 +102,8 @@ def test_masks_tell_first_late_spike_and_kept_apart():
     assert sum(mask.astype(int) for mask in masks.values()).tolist() == [1] * len(times)
 
 
-def test_kept_are_exactly_those_in_the_headline():
-    for row in NIGHT.rows:
+def test_kept_are_exactly_those_in_the_headline(night):
+    for row in night.rows:
         if row.summary:
             launch = LaunchTrials(1, row.t_max, np.array(row.late), 1, 1.0)
             kept = row.t_max[launch.masks()["kept"]]
@@ -104,33 +111,33 @@ def test_kept_are_exactly_those_in_the_headline():
             assert (~mark_removed_trials(row.t_max)).sum() == kept.size
 
 
-def test_every_failed_case_with_trials_is_chosen_the_worst_first():
-    known = trial_selection.read_trials(NIGHT.frame(), samples.SESSION)
-    chosen, left_out = trial_selection.select_failed(SUMMARY, known)
+def test_every_failed_case_with_trials_is_chosen_the_worst_first(night, summary):
+    known = trial_selection.read_trials(night.frame(), samples.SESSION)
+    chosen, left_out = trial_selection.select_failed(summary, known)
     assert left_out == 0
-    assert {c.result for c in chosen} == {r for r in SUMMARY.failed if r.value is not None}
+    assert {c.result for c in chosen} == {r for r in summary.failed if r.value is not None}
     ratios = [c.result.value / c.result.reference for c in chosen]
     assert ratios == sorted(ratios, reverse=True)
 
 
-def test_more_failed_cases_than_the_page_bears_are_counted(monkeypatch):
+def test_more_failed_cases_than_the_page_bears_are_counted(monkeypatch, night, summary):
     monkeypatch.setattr(trial_selection, "MOST_FAILED", 1)
-    known = trial_selection.read_trials(NIGHT.frame(), samples.SESSION)
-    chosen, left_out = trial_selection.select_failed(SUMMARY, known)
+    known = trial_selection.read_trials(night.frame(), samples.SESSION)
+    chosen, left_out = trial_selection.select_failed(summary, known)
     assert len(chosen) == 1
-    assert left_out == sum(r.value is not None for r in SUMMARY.failed) - 1
+    assert left_out == sum(r.value is not None for r in summary.failed) - 1
 
 
-def test_representatives_are_healthy_different_and_explained():
-    known = trial_selection.read_trials(NIGHT.frame(), samples.SESSION)
-    chosen = trial_selection.select_representative(SUMMARY, known)
+def test_representatives_are_healthy_different_and_explained(night, summary):
+    known = trial_selection.read_trials(night.frame(), samples.SESSION)
+    chosen = trial_selection.select_representative(summary, known)
     assert 3 <= len(chosen) <= 6
-    assert not {c.result for c in chosen} & set(SUMMARY.failed)
+    assert not {c.result for c in chosen} & set(summary.failed)
     assert len({c.result.case for c in chosen}) == len({c.why for c in chosen}) == len(chosen)
     assert all(c.result.summary.bimodal for c in chosen if c.why == "two modes")
 
 
-def test_programs_without_trials_are_left_out_by_that():
+def test_programs_without_trials_are_left_out_by_that(night, summary):
     """Their rows have a value and no trials; no picture, and no place among what is worth a look."""
     three = sizes.three_programs()
     others = [r for r in three.results if r.case.program != "mpicost" and r.value is not None]
@@ -138,14 +145,14 @@ def test_programs_without_trials_are_left_out_by_that():
         StoreRow(samples.SESSION, "", 1, r.case, r.verdict, r.reason, unit=r.unit, value=r.value)
         for r in others[::20]
     ]
-    frame = replace(three, rows=[*NIGHT.rows, *rows]).frame()
+    frame = replace(three, rows=[*night.rows, *rows]).frame()
     known = trial_selection.read_trials(frame, samples.SESSION)
-    assert set(known) == set(trial_selection.read_trials(NIGHT.frame(), samples.SESSION))
-    summary = parse_summary(three.document())
-    found = [c.result for c in trial_selection.select_representative(summary, known)]
-    assert found == [c.result for c in trial_selection.select_representative(SUMMARY, known)]
-    found = {c.result.case.program for c in trial_selection.select_failed(summary, known)[0]}
+    assert set(known) == set(trial_selection.read_trials(night.frame(), samples.SESSION))
+    whole = parse_summary(three.document())
+    found = [c.result for c in trial_selection.select_representative(whole, known)]
+    assert found == [c.result for c in trial_selection.select_representative(summary, known)]
+    found = {c.result.case.program for c in trial_selection.select_failed(whole, known)[0]}
     assert found == {"mpicost"}
     stray = {r.case.key: next(iter(known.values())) for r in others}
-    assert trial_selection.select_failed(summary, stray) == ([], 0)
+    assert trial_selection.select_failed(whole, stray) == ([], 0)
     assert trial_selection.select_representative(summary, stray) == []
