@@ -7,6 +7,7 @@ are some without.
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.conditions import STANDARD_ABI, LaunchConditions
 from postprocess.model.interposed import INTERPOSED
+from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.routines.mpicost import is_placeless
 from postprocess.stats.launches import group_placements
 from postprocess.stats.sessions import number_day, number_sessions
@@ -213,3 +215,42 @@ def collect_samples(launches: Iterable[CalibrationLaunch]) -> dict[Case, CaseSam
             found.setdefault(key, []).append(each)
     cases = {Case.from_key(key): some for key, some in found.items()}
     return {case: CaseSample(case, tuple(some)) for case, some in sorted(cases.items())}
+
+
+RARE = 0.1  #: of the launches of a layout
+
+
+def count_places(launches: Iterable[CalibrationLaunch]) -> dict[tuple[str, str], list[int]]:
+    """Count the launches of mpicost by where their ranks lay, by environment and layout: the most first."""
+    latencies: dict[tuple[str, str], list[float]] = {}
+    for launch in launches:
+        if launch.program == "mpicost" and not launch.exact and launch.core_latencies:
+            layout = Case.from_key(min(launch.core_latencies)).layout
+            between = statistics.median(launch.core_latencies.values())
+            latencies.setdefault((launch.place.environment, layout), []).append(between)
+    return {
+        place: [len(placement.members) for placement in group_placements(known)]
+        for place, known in latencies.items()
+    }
+
+
+def describe_places(launches: Iterable[CalibrationLaunch]) -> list[str]:
+    """Describe, a sentence each, where launches of an environment and layout lay in several places."""
+    return [
+        f"{environment} {layout}: the ranks lay in {len(sizes)} places, near each other or far: "
+        f"{' + '.join(map(str, sizes))} launches; those of a place are judged by each other"
+        for (environment, layout), sizes in count_places(launches).items()
+        if len(sizes) > 1
+    ]
+
+
+def list_short_places(launches: Iterable[CalibrationLaunch]) -> set[str]:
+    """List the environments that have a place with some launches, and too few.
+
+    A place that a tenth of the launches lay in may not come again, and is not waited for.
+    """
+    return {
+        environment
+        for (environment, _), sizes in count_places(launches).items()
+        if any(RARE * sum(sizes) < size < ENOUGH_LAUNCHES for size in sizes)
+    }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +40,29 @@ def usage(action: argparse.Action) -> str:
     value = " ".join(metavar) if isinstance(metavar, tuple) else metavar
     value = {"?": f"[{value}]", "*": f"[{value}...]", "+": f"{value}..."}.get(str(action.nargs), value)
     return " ".join([*action.option_strings, value])
+
+
+#: Options that ``--help`` only names: few people need them, and none of them on the first day.
+SELDOM = frozenset(
+    (
+        *("--boundaries", "--family", "--peers", "--trials", "--rounds", "--iterations", "--cache", "--sync"),
+        *("--time-limit", "--oversubscribe", "--set-env", "--seconds-per-layout", "--confirm-after"),
+        *("--references", "--on-failure", "--openmetrics", "--force", "--seed", "--plant", "--control"),
+    )
+)
+
+
+FEW = 4  #: options that few people need, and that a help text may have nevertheless
+HELP_COLUMNS = 78  #: of a sentence in a help text
+
+
+class HelpAll(argparse._HelpAction):
+    """Print the help with all options."""
+
+    def __call__(self, parser: Any, *_: Any, **__: Any) -> None:
+        """Print it, and end."""
+        parser._print_message(parser.format_help(all_options=True), sys.stdout)
+        parser.exit()
 
 
 #: Titles of groups of options.
@@ -102,6 +127,8 @@ class Parser(argparse.ArgumentParser):
         how.setdefault("allow_abbrev", False)  # a beginning of an option may be that of another later
         super().__init__(*words, **how)
         self.register("type", Path, parse_path)
+        if self.add_help:
+            self.add_argument("--help-all", action=HelpAll, help=argparse.SUPPRESS)
         self.example, self.fails, self.others = example, fails, others
         self.groups: dict[str, argparse._ArgumentGroup] = {}
         self.instead_of_options = ""  #: what to write where options of other commands are none of this one
@@ -154,11 +181,17 @@ class Parser(argparse.ArgumentParser):
         """Format how the command is typed, in one line."""
         return f"usage: {' '.join([self.prog, *list_words(self)])}\n"
 
-    def format_help(self) -> str:
-        """Format the help: usage, description, options by group, commands by section."""
+    def format_help(self, all_options: bool = False) -> str:
+        """Format the help: usage, description, options by group, commands by section.
+
+        :param all_options: whether to tell of the options, too, that few people need
+        """
         formatter = self._get_formatter()
         formatter.add_text(self.format_usage())
         formatter.add_text(self.description)
+        seldom = [action for action in self._actions if not SELDOM.isdisjoint(action.option_strings)]
+        if all_options or len(seldom) <= FEW:
+            seldom = []
         for group in self._action_groups:
             below = [action for action in group._group_actions if is_parent(action)]
             if below and self.sections:
@@ -166,8 +199,14 @@ class Parser(argparse.ArgumentParser):
                 continue
             formatter.start_section(group.title)
             formatter.add_text(group.description)
-            formatter.add_arguments(group._group_actions)
+            formatter.add_arguments([action for action in group._group_actions if action not in seldom])
             formatter.end_section()
+        if seldom:
+            names = ", ".join(action.option_strings[0] for action in seldom)
+            further = f"further options, which --help-all tells of: {names}"
+            formatter.add_text(
+                textwrap.fill(further, HELP_COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
+            )
         formatter.add_text(self.epilog)
         return formatter.format_help()
 

@@ -365,7 +365,9 @@ def judge_elsewhere(
     reason = "its ranks were moved to other cores while it was measured; run it again"
     moved = here == MOVED or here is None or there is None
     if here is not None and there is not None and not moved:
-        told = f"a word takes {1e9 * here:.0f} ns from one to the next, and {1e9 * there:.0f} in its reference"
+        far = here / there  # in round numbers, so that many cases have one reason
+        times = f"{far:.0f}" if far >= 2 else f"{far:.1f}"
+        told = f"from one to the next a word takes {times} times as long as in its reference"
         fix = "bind them, or run ./plumbline calibrate"
         if bound:
             fix = "they are bound, so the machine moves its processors; run ./plumbline calibrate"

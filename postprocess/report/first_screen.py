@@ -139,7 +139,7 @@ class NumberedGroup:
     number: int  #: of ``run --failed SESSION:NUMBER``
     group: CaseGroup
     failed: bool
-    again: str
+    again: str  #: empty where another launch tells nothing: of what did not fail, or has no reference
 
     @property
     def explained(self) -> bool:
@@ -149,16 +149,14 @@ class NumberedGroup:
 
 
 def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
-    """List the groups of cases that are not healthy, as the terminal does."""
-    return [
-        NumberedGroup(
-            number,
-            group,
-            any(not result.counts_as_healthy(summary.strict) for result in group.results),
-            overview.format_again(group, number, summary),
-        )
-        for number, group in enumerate(overview.list_groups(summary), 1)
-    ]
+    """List the groups of cases that are not healthy, with the commands that measure them again."""
+    numbered = []
+    for number, group in enumerate(overview.list_groups(summary), 1):
+        failed = any(not result.counts_as_healthy(summary.strict) for result in group.results)
+        tells = failed and group.verdict is not Verdict.NO_REFERENCE
+        again = overview.format_again(group, number, summary) if tells else ""
+        numbered.append(NumberedGroup(number, group, failed, again))
+    return numbered
 
 
 def describe_sight(results: Sequence[CaseResult]) -> str:
@@ -176,11 +174,17 @@ def propose_next(summary: SessionSummary) -> list[Proposal]:
 
 def _propose(summary: SessionSummary) -> Iterator[Proposal]:
     broken = [result for result in summary.failed if result.verdict not in UNHELD]
-    again = f"./plumbline run --failed {summary.session}"
+    single = [each.again for each in list_numbered_groups(summary) if each.again]
+    again = single[0] if len(single) == 1 else f"./plumbline run --failed {summary.session}"
     if broken:
         few = "failed case" if len(broken) == 1 else formats.plural(len(broken), "failed case")
         yield Proposal(f"Measure the {few} again", again, estimate_cost(summary, broken))
     if why := describe_uncalibrated(summary.results):
+        yield Proposal(f"Calibrate: {why}", format_command("calibrate", summary), "")
+    elif summary.mode != "calibrate" and (unjudged := overview.select_unjudged(summary.results)):
+        why = (
+            f"the ranks of {formats.plural(len(unjudged), 'case')} lay on cores of which no reference is known"
+        )
         yield Proposal(f"Calibrate: {why}", format_command("calibrate", summary), "")
     astray = [
         result for result in summary.results if result.verdict is Verdict.NOT_COMPARABLE and not result.outdated

@@ -301,6 +301,19 @@ def count_reasons(results: Iterable[CaseResult], verdict: Verdict) -> list[tuple
     return Counter(r.reason for r in results if r.verdict is verdict).most_common()
 
 
+def select_unjudged(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """Select the provisional cases that no reference judged: their ranks lay where those of none did."""
+    return [each for each in results if each.verdict is Verdict.PROVISIONAL and each.reference is None]
+
+
+def count_not_judged(results: Sequence[CaseResult]) -> list[tuple[str, str, int]]:
+    """Count the cases that were not run, and those that were not judged, by reason."""
+    skipped = count_reasons(results, Verdict.SKIPPED)
+    unjudged = count_reasons(select_unjudged(results), Verdict.PROVISIONAL)
+    named = [("not run", *each) for each in skipped] + [("not judged", *each) for each in unjudged]
+    return [(what, reason or "no reason given", number) for what, reason, number in named]
+
+
 def format_counts(counts: dict[str, int]) -> str:
     """Format counts of verdicts: ``133 pass, 2 regressed``."""
     return ", ".join(f"{format_whole(number)} {word}" for word, number in counts.items())

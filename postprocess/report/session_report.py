@@ -9,7 +9,7 @@ from typing import Any
 from postprocess.base import formats, sanitize
 from postprocess.base.formats import TextTable
 from postprocess.model.groups import count_lines
-from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
+from postprocess.model.verdict import CaseResult, count_verdicts, find_varying_fields
 from postprocess.report import document, drawing, first_screen, overview, plots, trial_selection
 from postprocess.report.case_table import build_case_table
 from postprocess.report.curves import build_curves
@@ -46,7 +46,7 @@ def build_document(summary: SessionSummary, past: first_screen.Past) -> Document
         _build_groups("What failed", summary, [each for each in groups if each.failed]),
         _build_launches(summary),
         _build_groups("To look at", summary, [each for each in groups if not each.failed]),
-        Section("Not run", [Lines(Role.ITEM, list(_list_skipped(summary)))]),
+        Section("Not run, not judged", [Lines(Role.ITEM, list(_list_not_judged(summary)))]),
         Section("Cases by routine and MPI", _build_grid(summary)),
         _build_limits(assess_sensitivity(summary)),
         Section("What ran", _list_what_ran(summary)),
@@ -99,10 +99,9 @@ def _build_groups(title: str, summary: SessionSummary, groups: Sequence[first_sc
     why = [f"{each.number}: {told}" for each in shown if (told := _explain(each))]
     if left := len(groups) - len(shown):
         why.append(f"{formats.plural(left, 'further group')} in summary.json")
-    again = list(dict.fromkeys(each.again for each in shown if each.failed and each.again))
-    if len(again) > 1:
-        again.insert(0, f"./plumbline run --failed {summary.session}")
-    commands = [Commands("Again", again)] if again else []
+    proposed = {each.command for each in first_screen.propose_next(summary)}
+    again = [each.again for each in shown if each.again and each.again not in proposed]
+    commands = [Commands("One group again", again)] if again else []
     return Section(title, [table, Lines(Role.ITEM, why), *commands] if groups else [])
 
 
@@ -154,10 +153,10 @@ def _build_launches(summary: SessionSummary) -> Section:
     return table_section(table)
 
 
-def _list_skipped(summary: SessionSummary) -> Iterator[str]:
-    """List why cases were not run."""
-    for reason, number in overview.count_reasons(summary.results, Verdict.SKIPPED):
-        yield f"{formats.plural(number, 'case')}: {reason or 'no reason given'}"
+def _list_not_judged(summary: SessionSummary) -> Iterator[str]:
+    """List why cases were not run, and why no reference judged others."""
+    for what, reason, number in overview.count_not_judged(summary.results):
+        yield f"{what}: {formats.plural(number, 'case')}: {reason}"
 
 
 def _build_grid(summary: SessionSummary) -> list[Block]:
@@ -273,6 +272,7 @@ def render_html(
     curves = build_curves(summary.results, summary.strict, names)
     table = build_case_table(summary.results, summary.strict, curves, past, drawn)
     groups = first_screen.list_numbered_groups(summary)
+    proposals = first_screen.propose_next(summary)
     launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
     context: dict[str, Any] = {
         "summary": summary,
@@ -283,7 +283,8 @@ def render_html(
         "counts": count_verdicts(summary.results),
         "sight": first_screen.describe_sight(summary.results),
         "news": first_screen.find_news(summary, past),
-        "proposals": first_screen.propose_next(summary),
+        "proposals": proposals,
+        "proposed": [each.command for each in proposals],
         "past": past,
         "notes": count_lines(summary.notes),
         "broken": [group for group in groups if group.failed],
@@ -292,7 +293,7 @@ def render_html(
         "most_printed": MOST_PRINTED,
         "most_groups": MOST_GROUPS,
         "most_of_one": MOST_OF_ONE_GROUP,
-        "skipped": overview.count_reasons(summary.results, Verdict.SKIPPED),
+        "not_judged": overview.count_not_judged(summary.results),
         "maps": (build_verdict_map(summary.results, summary.strict), build_limit_map(summary.results)),
         "sensitivity": assess_sensitivity(summary),
         "classes": CLASSES,

@@ -22,10 +22,10 @@ from rich.text import Text
 
 from postprocess.base import formats
 from postprocess.base.sanitize import sanitize_line
-from postprocess.model.groups import CaseGroup, count_lines
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.groups import count_lines
+from postprocess.model.verdict import CaseResult
 from postprocess.report import overview
-from postprocess.report.first_screen import list_numbered_groups, propose_next
+from postprocess.report.first_screen import NumberedGroup, list_numbered_groups, propose_next
 from postprocess.report.grids import GridCell, VerdictGrid, build_grid
 from postprocess.report.overview import summarise_sensitivity
 from postprocess.results.summary import SessionSummary
@@ -106,32 +106,28 @@ def _open_console(width: int, terminal: bool) -> Console:
 
 def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool) -> None:
     """Print the cases that are not healthy, or as many of them as anyone reads, by what is said of them."""
-    groups = overview.list_groups(summary)
+    groups = list_numbered_groups(summary)
     most = MOST_IN_TERMINAL if terminal else MOST_IN_PIPE
-    named = [result for group in groups for result in group.results]
-    heads = [result for group in groups for result in _first_of(group, summary.strict, terminal)]
+    named = [result for each in groups for result in each.group.results]
+    heads = [result for each in groups for result in _first_of(each, terminal)]
     chosen = {result.case for result in overview.sample_each_verdict(heads, most)}
-    for number, group in enumerate(groups, 1):
-        first = _first_of(group, summary.strict, terminal)
-        if shown := [result for result in first if result.case in chosen]:
-            for line in format_group(group, number, summary, shown, _columns(console)):
+    for each in groups:
+        if shown := [result for result in _first_of(each, terminal) if result.case in chosen]:
+            for line in format_group(each, shown, _columns(console)):
                 _print(console, line)
             console.print()
-    listed = [result for group in groups if group.results[0].case in chosen for result in group.results]
-    _print_unlisted(console, named, listed, summary.session)
+    heard = (each.group.results for each in groups if each.group.results[0].case in chosen)
+    _print_unlisted(console, named, [result for results in heard for result in results], summary.session)
 
 
-def format_group(
-    group: CaseGroup, number: int, summary: SessionSummary, shown: Sequence[CaseResult], width: int
-) -> Iterator[Text]:
+def format_group(numbered: NumberedGroup, shown: Sequence[CaseResult], width: int) -> Iterator[Text]:
     """Format a group as lines.
 
-    :param number: of the group in :func:`overview.list_groups`, from 1 on
     :param shown: the cases of it that are listed
     :param width: columns of a sentence
     """
-    good = all(result.counts_as_healthy(summary.strict) for result in group.results)
-    verdict = Text(str(group.verdict), "yellow" if good else "bold red")
+    group = numbered.group
+    verdict = Text(str(group.verdict), "bold red" if numbered.failed else "yellow")
     if len(group.results) == 1:
         (only,) = group.results
         yield Text.assemble(verdict, "  ", (only.case.key, "bold"))
@@ -148,8 +144,8 @@ def format_group(
         why = group.reason
     if why:
         yield from map(Text, wrap(sanitize_line(why), width, "  why: ", indent=" " * len("  why: ")))
-    if again := overview.format_again(group, number, summary):
-        yield Text(f"  again: {again}")
+    if numbered.again:
+        yield Text(f"  again: {numbered.again}")
 
 
 def wrap(text: str, width: int, label: str = "", command: str = "", indent: str = INDENT) -> list[str]:
@@ -184,10 +180,10 @@ def _print_sentence(console: Console, text: str, command: str = "", style: str =
         _print(console, Text(line, style=style))
 
 
-def _first_of(group: CaseGroup, strict: bool, terminal: bool) -> Sequence[CaseResult]:
+def _first_of(numbered: NumberedGroup, terminal: bool) -> Sequence[CaseResult]:
     """Return the cases of a group that are listed: the first few, but in a pipe all that failed."""
-    failed = not all(result.counts_as_healthy(strict) for result in group.results)
-    return group.results if failed and not terminal else group.results[: overview.MOST_IN_GROUP]
+    results = numbered.group.results
+    return results if numbered.failed and not terminal else results[: overview.MOST_IN_GROUP]
 
 
 def _print_grid(console: Console, counts: VerdictGrid) -> None:
@@ -230,15 +226,14 @@ def _cell(cell: GridCell | None, write: Callable[[GridCell], str]) -> Text:
 
 
 def _print_remarks(console: Console, summary: SessionSummary, said: Sequence[str]) -> None:
-    """Print the notes of the session that were not said yet, and why cases were skipped."""
-    new = (note for note in count_lines(summary.notes) if note not in said)
-    remarks = [f"note: {note}" for note in new]
-    skipped = overview.count_reasons(summary.results, Verdict.SKIPPED)
-    for reason, number in skipped[:MOST_REMARKS]:
-        remarks.append(f"skipped: {formats.plural(number, 'case')}: {reason or 'no reason given'}")
-    if more := skipped[MOST_REMARKS:]:
-        cases = formats.plural(sum(number for _, number in more), "case")
-        remarks.append(f"skipped: {cases} for {formats.plural(len(more), 'other reason')}")
+    """Print the notes of the session that were not said yet, and why cases were skipped or not judged."""
+    remarks = [f"note: {note}" for note in count_lines(summary.notes) if note not in said]
+    reasons = overview.count_not_judged(summary.results)
+    for what, reason, number in reasons[:MOST_REMARKS]:
+        remarks.append(f"{what}: {formats.plural(number, 'case')}: {reason}")
+    if more := reasons[MOST_REMARKS:]:
+        cases = formats.plural(sum(number for *_, number in more), "case")
+        remarks.append(f"not run or not judged: {cases} for {formats.plural(len(more), 'other reason')}")
     for remark in remarks:
         _print_sentence(console, remark, style="cyan")
     if remarks:

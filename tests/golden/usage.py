@@ -14,6 +14,7 @@ def play(stage: Stage) -> None:
     """Ask every command for its help."""
     for words in list_commands(build_parser()):
         stage.run("-".join([*words, "help"]), [*words, "--help"])
+    stage.run("nightly-help-all", ["nightly", "--help-all"])
     stage.run("version", ["--version"])
 
 

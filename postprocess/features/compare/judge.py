@@ -87,6 +87,7 @@ class JudgedComparison:
     explanation: str = ""  #: what of the slower cases the fingerprint covers, in a sentence
     effects: data.ReferenceEffects | None = None  #: of the upgrade, on references
     deciding: tuple[next_steps.NextStep, ...] = ()  #: what would decide the undecided cases
+    again: str = ""  #: the command that compares again what is slower; empty if nothing is
     settings: tuple[next_steps.NextStep, ...] = ()  #: of the old side, to be tried on the new one
     shared_program: str = ""  #: that both sides ran the same file, in a sentence
 
@@ -138,6 +139,7 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
         explanation=next_steps.explain_slower(cases, fingerprints, facts),
         effects=stored.effects,
         deciding=tuple(next_steps.propose_deciding(header, cases, cost)),
+        again=next_steps.propose_again(header, cases, cost),
         settings=tuple(next_steps.propose_settings(header, cases, tried, cost)),
         shared_program=describe_shared_program(*told),
     )

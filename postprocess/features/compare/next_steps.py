@@ -200,6 +200,15 @@ def propose_deciding(header: ComparisonHeader, cases: Sequence[ComparedCase], co
     return steps
 
 
+def propose_again(header: ComparisonHeader, cases: Sequence[ComparedCase], cost: PairCost) -> str:
+    """Propose the command that compares again what is slower; empty if nothing is."""
+    routines = {each.case.routine for each in cases if each.verdict == ComparisonVerdict.SLOWER}
+    if not routines:
+        return ""
+    sides = [header.old.label, header.new.label, *list_side_options(header)]
+    return build_command(header, sides, routines, find_seconds(cost.all_cases, LADDERS[1][-1]))
+
+
 def propose_settings(
     header: ComparisonHeader,
     cases: Sequence[ComparedCase],
@@ -232,7 +241,7 @@ def propose_settings(
 
 def find_seconds(pair: float, pairs: int) -> int:
     """Find the ``--seconds`` that suffice for so many pairs, a trial run and the fingerprint; in tens."""
-    return 10 * math.ceil(pair * (pairs + 1) / (1 - FINGERPRINT_SHARE) * RESERVE / 10)
+    return 10 * max(1, math.ceil(pair * (pairs + 1) / (1 - FINGERPRINT_SHARE) * RESERVE / 10))
 
 
 def list_side_options(header: ComparisonHeader) -> list[str]:

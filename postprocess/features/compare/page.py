@@ -120,7 +120,7 @@ def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
         "fingerprint": text.tabulate_fingerprint(judged),
         "told_tables": text.tabulate_facts(judged.facts),
         "untold": judged.untold,
-        "afterwards": text.format_effects(judged.effects),
+        "afterwards": list_effects(judged),
         "outdated": judged.effects.reasons if judged.effects else {},
         "groups": group_cases(judged.measured),
         "pills": PILLS,
@@ -171,9 +171,7 @@ def build_document(judged: JudgedComparison, decided: SignedDecision | None = No
         document.table_section(text.tabulate_cases("Every case", ordered)),
         document.table_section(text.tabulate_cases("Controls without MPI", judged.controls)),
         document.Section("Each case again", [_show_rerun(each) for each in ordered]),
-        document.Section(
-            "Afterwards", [document.Lines(document.Role.ITEM, text.format_effects(judged.effects))]
-        ),
+        document.Section("Afterwards", [document.Lines(document.Role.ITEM, list_effects(judged))]),
     ]
     return document.Document(
         kind="compare",
@@ -184,6 +182,12 @@ def build_document(judged: JudgedComparison, decided: SignedDecision | None = No
         sections=sections,
         how_to_read=text.select_how_to_read(judged),
     )
+
+
+def list_effects(judged: JudgedComparison) -> list[str]:
+    """List what becomes of references, and the command that makes new ones."""
+    steps = [f"{step.words}: {step.command}" for step in text.propose_references(judged.effects)]
+    return text.format_effects(judged.effects) + steps
 
 
 def _show_step(step: NextStep) -> document.Block:

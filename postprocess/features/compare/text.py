@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from postprocess.base import formats
 from postprocess.base.sanitize import quote_words, sanitize_line
-from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
-from postprocess.features.compare.data import ReferenceEffects
+from postprocess.features.compare.cases import BAD, SHOWN, ComparedCase, ComparisonVerdict, group_cases
+from postprocess.features.compare.data import NEW, OLD, ReferenceEffects
 from postprocess.features.compare.facts import (
     KINDS,
     MPI,
@@ -23,10 +24,9 @@ from postprocess.report.document import JUDGED
 from postprocess.report.terminal import INDENT, PIPE_COLUMNS, wrap
 from postprocess.stats.paired_verdicts import ERROR
 
-WORST = 10
+MOST_CASES = 25  #: that a terminal names, the worst first
 TRIED = 3  #: settings that a terminal proposes
 REASONS = 3  #: why cases were skipped, or references do not hold
-FEW = 60  #: cases that a terminal shows each
 FEW_MAPS = 4  #: tables of ratios that a terminal shows
 PAGE = "comparison.html"
 LIBRARY = "MPI library"  #: among what a site declares
@@ -161,29 +161,32 @@ def format_controls(controls: int, moved: int) -> str:
     return f"controls without MPI: {controls - moved} of {controls} unmoved"
 
 
-def format_effects(effects: ReferenceEffects | None, directory: Path | None = None) -> list[str]:
-    """Format what becomes of references with the new side, in a few lines; none if that was not looked up.
-
-    :param directory: of the comparison; None in its pages, which say the same wherever they lie
-    """
+def format_effects(effects: ReferenceEffects | None) -> list[str]:
+    """Format what becomes of references with the new side, in a few lines; none if that was not looked up."""
     if effects is None:
         return []
     gone, all_ = len(effects.outdated), len(effects.outdated) + effects.holding
     if not all_:
-        lines = [f"references: {effects.environment} has none of these cases"]
-    else:
-        lines = [
-            f"references of {effects.environment}: {gone} of {all_} become not-comparable with the new side"
-        ]
-        lines += [
+        return [f"references: {effects.environment} has none of these cases"]
+    return [
+        f"references of {effects.environment}: {gone} of {all_} become not-comparable with the new side",
+        *(
             f"{formats.plural(len(keys), 'reference')}: {reason}: {formats.first_of(keys, 2)}"
             for reason, keys in list(effects.reasons.items())[:REASONS]
-        ]
-    if effects.without:
-        cases = f"{formats.plural(effects.without, 'case')} of the new side without a comparable reference"
-        words = ["./plumbline", "references", "propose", "--compare", directory or "DIR"]
-        lines.append(f"{cases}: {quote_words(words)}")
-    return lines
+        ),
+    ]
+
+
+def propose_references(effects: ReferenceEffects | None, directory: Path | None = None) -> list[NextStep]:
+    """Propose to make references of what the new side measured, where it has none.
+
+    :param directory: of the comparison; None in its pages, which say the same wherever they lie
+    """
+    if effects is None or not effects.without:
+        return []
+    cases = f"{formats.plural(effects.without, 'case')} of the new side without a comparable reference"
+    words = ["./plumbline", "references", "propose", "--compare", directory or "DIR"]
+    return [NextStep(cases, quote_words(words))]
 
 
 def tabulate_facts(facts: Sequence[FactDifference]) -> list[formats.TextTable]:
@@ -233,12 +236,6 @@ def tabulate_differences(judged: JudgedComparison) -> formats.TextTable:
     return formats.TextTable("What differs", ("what",), ("old", "new"), rows)
 
 
-def select_worst(judged: JudgedComparison) -> list[ComparedCase]:
-    """Select the worst cases of those that are bad or undecided."""
-    some = [case for case in judged.cases if case.verdict in (*BAD, ComparisonVerdict.UNDECIDED)]
-    return order_by_badness(some)[:WORST]
-
-
 def format_value(each: ComparedCase, new: bool) -> str:
     """Format the median of a side with what its launches scatter by."""
     value = each.new if new else each.old
@@ -262,6 +259,11 @@ def format_change(each: ComparedCase) -> str:
     return each.unclear or formats.format_signed(each.ratio - 1)
 
 
+def count_launches(each: ComparedCase) -> str:
+    """Count the launches that a case rests on."""
+    return f"n={each.pairs}" if each.unpaired is None else "n={}, {} unpaired".format(*each.unpaired)
+
+
 def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> formats.TextTable:
     """Tabulate cases, one row each, as benchstat does."""
     rows = [
@@ -273,7 +275,7 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> formats.TextTab
             format_value(each, new=True),
             format_change(each),
             format_interval(each),
-            f"n={each.pairs}" if each.unpaired is None else "n={}, {} unpaired".format(*each.unpaired),
+            count_launches(each),
         )
         for each in cases
     ]
@@ -285,7 +287,7 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> formats.TextTab
 def format_comparison_text(
     judged: JudgedComparison, maps: Sequence[formats.TextTable] = (), directory: Path | None = None
 ) -> str:
-    """Format a comparison for a terminal.
+    """Format a comparison for a terminal: what is proven the same stands in the maps alone.
 
     :param maps: ratios of each place, routine by size; many are left to the pages
     :param directory: in which it lies, as commands have to name it
@@ -293,15 +295,87 @@ def format_comparison_text(
     text = "\n" + wrap_lines([format_decision(judged)])
     text += wrap_lines(format_comparison_facts(judged), INDENT) + "\n"
     text += wrap_lines(f"{group.verdict}: {group.words}" for group in group_cases(judged.cases))
-    if len(judged.measured) <= FEW:
-        text += "\n" + formats.render_text(tabulate_cases("cases", order_by_badness(judged.measured)))
-    elif worst := select_worst(judged):
-        text += "\n" + formats.render_text(tabulate_cases("worst cases", worst))
-    if len(maps) <= FEW_MAPS:
-        text += "".join(f"\n{formats.render_text(table)}" for table in maps)
-    effects = format_effects(judged.effects, directory)
-    text += join_lines(format_reasons(judged) + format_next_steps(judged) + effects)
+    text += join_lines(format_cases(judged))
+    parts = [part for table in maps for part in fold_columns(table)] if len(maps) <= FEW_MAPS else []
+    text += "".join(f"\n{formats.render_text(part)}" for part in parts)
+    text += format_steps("to decide", judged.deciding)
+    text += format_steps("settings of the old side to try on the new one", judged.settings[:TRIED])
+    left = len(judged.settings) - TRIED
+    text += f"  and {left} more in {PAGE}\n" if left > 0 else ""
+    text += "\n" + wrap_lines(format_effects(judged.effects)) if judged.effects else ""
+    text += format_steps("afterwards", propose_references(judged.effects, directory))
     return text + "\nHow to read this:\n" + wrap_lines(select_how_to_read(judged), INDENT)
+
+
+def format_cases(judged: JudgedComparison) -> Iterator[str]:
+    """Format the cases to look at, the worst first, those of one verdict and reason together.
+
+    Each has what it is, why, and what measures it again. What is undecided is decided by further pairs:
+    :func:`propose_deciding` has their command.
+    """
+    ordered = order_by_badness([case for case in judged.measured if case.verdict in SHOWN])
+    groups: dict[tuple[ComparisonVerdict, str], list[ComparedCase]] = {}
+    for case in ordered[:MOST_CASES]:
+        groups.setdefault((case.verdict, case.reason), []).append(case)
+    for (verdict, reason), cases in groups.items():
+        single = len(cases) == 1
+        yield ""
+        yield f"{verdict}  {tell_case(cases[0])}" if single else f"{verdict}  {len(cases)} cases"
+        for case in [] if single else cases:
+            yield f"    {tell_case(case)}"
+            yield from wrap_sentence(tell_values(case), "      ")
+        yield from wrap_sentence(
+            "; ".join(filter(None, [tell_values(cases[0]) if single else "", reason])), "  why: "
+        )
+        again = dict.fromkeys(command for case in cases for command in list_again(judged, case))
+        yield from (f"  again: {command}" for command in again)
+    if left := len(ordered) - MOST_CASES:
+        yield from ["", f"and {left} more in {PAGE}"] if left > 0 else []
+
+
+def list_again(judged: JudgedComparison, case: ComparedCase) -> Iterable[str]:
+    """List what measures a bad case again: both sides in turn, or if it failed each by itself."""
+    if case.verdict not in BAD:
+        return []
+    return [judged.again] if case.verdict == ComparisonVerdict.SLOWER and judged.again else case.rerun.values()
+
+
+def tell_case(each: ComparedCase) -> str:
+    """Tell which case it is."""
+    return f"{each.case.words}, {each.case.where}"
+
+
+def tell_values(each: ComparedCase) -> str:
+    """Tell what both sides took, and by how much that differs; empty if neither was measured."""
+    values = [
+        f"{side} {format_value(each, side == NEW)}"
+        for side, value in ((OLD, each.old), (NEW, each.new))
+        if value is not None
+    ]
+    if not values:
+        return ""
+    ratio = [format_change(each)] if each.ratio is not None else []
+    ratio += [f"ratio {format_interval(each)}"] if each.limits else []
+    return ", ".join([*values, *ratio, count_launches(each)])
+
+
+def fold_columns(table: formats.TextTable) -> Iterator[formats.TextTable]:
+    """Fold a table that is wider than a sentence into several with some of its columns each."""
+    rows = [(*table.labels, *table.columns), *table.rows]
+    labels = len(table.labels)
+    cell = max(len(text) for row in rows for text in row[labels:]) + 3
+    room = PIPE_COLUMNS - sum(max(len(row[n]) for row in rows) + 3 for n in range(labels))
+    some = max(1, room // cell)
+    for first in range(0, len(table.columns), some):
+        own = slice(labels + first, labels + first + some)
+        columns = table.columns[first : first + some]
+        kept = tuple((*row[:labels], *row[own]) for row in table.rows)
+        yield replace(table, columns=columns, rows=kept)
+
+
+def wrap_sentence(text: str, label: str) -> list[str]:
+    """Wrap a sentence behind its label, as those of a session are; into no line if there is none."""
+    return wrap(sanitize_line(text), PIPE_COLUMNS, label, indent=" " * len(label)) if text else []
 
 
 def wrap_lines(sentences: Iterable[str], label: str = "") -> str:
@@ -315,30 +389,11 @@ def join_lines(lines: Iterable[str]) -> str:
     return "".join(f"{sanitize_line(line)}\n" for line in lines)
 
 
-def format_reasons(judged: JudgedComparison) -> list[str]:
-    """Format why the worst cases are what they are, each with what measures it again.
-
-    What is undecided is decided by further pairs: :func:`format_next_steps` has their command.
-    """
-    reasons = {case.reason: case for case in reversed(select_worst(judged)) if case.reason}
-    lines = []
-    for reason, each in reversed(reasons.items()):
-        lines.append(f"{each.case.words}: {reason}")
-        if each.verdict != ComparisonVerdict.UNDECIDED:
-            lines += [f"  again: {command}" for command in dict.fromkeys(each.rerun.values())]
-    return lines
-
-
-def format_next_steps(judged: JudgedComparison) -> list[str]:
-    """Format what would decide, and which settings to try, each with its command on a line of its own."""
-    lines = format_steps("to decide", judged.deciding)
-    lines += format_steps("settings of the old side to try on the new one", judged.settings[:TRIED])
-    left = len(judged.settings) - TRIED
-    lines += [f"  and {left} more in {PAGE}"] if left > 0 else []
-    return ["", *lines] if lines else []
-
-
-def format_steps(title: str, steps: Sequence[NextStep]) -> list[str]:
-    """Format things to do below a title; nothing if there are none."""
-    lines = [line for step in steps for line in (f"  {step.words}", step.command and f"    {step.command}")]
-    return [f"{title}:", *filter(None, lines)] if steps else []
+def format_steps(title: str, steps: Sequence[NextStep]) -> str:
+    """Format things to do below a title, each command on a line of its own; nothing if there are none."""
+    text = f"\n{title}:\n" if steps else ""
+    for step in steps:
+        text += wrap_lines([step.words], INDENT) + join_lines(
+            [f"{INDENT * 2}{step.command}"] if step.command else []
+        )
+    return text

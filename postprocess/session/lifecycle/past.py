@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from postprocess.report import document, overview
 from postprocess.report.first_screen import MOST_NIGHTS, Past, Step, describe_sight
 from postprocess.report.session_report import render_html
 from postprocess.report.trial_selection import read_trials
-from postprocess.results.query import NIGHT_COLUMNS, NIGHTS, collect_nights, read_headlines
+from postprocess.results.query import JUDGING, NIGHT_COLUMNS, NIGHTS, collect_nights, read_headlines
 from postprocess.results.store import read_sessions
 from postprocess.results.summary import SessionSummary, load_summary
 
@@ -65,6 +65,7 @@ def describe_step(trend: Trend, finding: DriftFinding) -> Step:
 
 
 INDEX = "index.html"
+TONES = ("good", "fair", "bad")  #: of a session, the worst last
 KICKER = "Plumbline · all sessions"  #: in each index, and in no other page
 
 
@@ -81,6 +82,14 @@ class SiteEntry:
     headline: str
     sight: str
     counts: dict[str, int]
+    rounds: tuple[
+        SiteEntry, ...
+    ] = ()  #: of a night: the sessions that confirmed its suspects, the first one first
+
+    @property
+    def worst(self) -> str:
+        """The tone of a night with what confirmed its suspects."""
+        return max((self.tone, *(each.tone for each in self.rounds)), key=TONES.index)
 
     @property
     def night(self) -> bool:
@@ -128,16 +137,36 @@ def render_index(entries: Iterable[SiteEntry], problems: Sequence[str] = ()) -> 
 
     :param problems: of sessions that cannot be shown, a line each
     """
-    known = sorted(entries, key=lambda each: (each.started, each.session))
+    every = sorted(entries, key=lambda each: (each.started, each.session))
+    known = attach_rounds(every)
     nights = [entry for entry in known if entry.night] or known
     context = {
         "months": _group(known),
         "problems": problems,
-        "sessions": len(known),
+        "sessions": len(every),
         "machines": len({entry.machine for entry in known}),
         "last": nights[-1] if nights else None,
     }
     return document.render_html_template("site.html.j2", context)
+
+
+def attach_rounds(entries: Iterable[SiteEntry]) -> list[SiteEntry]:
+    """Let each session that confirms suspects belong to the night before it on its machine.
+
+    :param entries: in the order of their start
+    """
+    known: list[SiteEntry] = []
+    night: dict[str, int] = {}  # the place of the last one of each machine
+    for entry in entries:
+        confirms = entry.mode in JUDGING and not entry.night
+        if confirms and entry.machine in night:
+            own = known[night[entry.machine]]
+            known[night[entry.machine]] = replace(own, rounds=(*own.rounds, entry))
+            continue
+        if entry.night:
+            night[entry.machine] = len(known)
+        known.append(entry)
+    return known
 
 
 def _group(entries: Sequence[SiteEntry]) -> list[SiteMonth]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from postprocess.calibration import ledger, update
 from postprocess.calibration.ledger import CalibrationLaunch, recover_interrupted
 from postprocess.calibration.losses import Family, describe_losses
 from postprocess.calibration.machine_load import BESIDE_OTHERS, start_load_monitor, wait_for_idle
-from postprocess.calibration.samples import collect_samples, select_as_now
+from postprocess.calibration.samples import collect_samples, describe_places, list_short_places, select_as_now
 from postprocess.calibration.schedule import LaunchTarget, PassResult, calibrate_all
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.case import Case, LaunchPlace, ReferencePlace
@@ -48,7 +47,6 @@ from postprocess.session.nightly.learning import (
 )
 from postprocess.session.nightly.transports import FILE as TRANSPORTS
 from postprocess.session.nightly.transports import TransportProof, prove_transports
-from postprocess.stats.launches import group_placements
 from site_configs.programs.program import PROGRAMS
 from site_configs.schema.manual_settings import is_replaced_by
 
@@ -250,7 +248,8 @@ def calibrate_cases(
         done = replace(done, launches=[*done.launches, *added.launches], failed=[*done.failed, *added.failed])
         if not added.launches:
             break
-    for line in [*describe_losses(list_all_lost(passes), list_finished(passes)), *describe_staying(passes)]:
+    losses = describe_losses(list_all_lost(passes), list_finished(passes))
+    for line in [*losses, *describe_staying(passes), *describe_places([*kept, *done.launches])]:
         context.progress.note(line)
     for path in dict.fromkeys(path for each in passes for path in each.files):
         context.progress.say(f"references: {path}")
@@ -294,27 +293,6 @@ def count_launches(launches: Iterable[CalibrationLaunch], cases: Iterable[Case])
 
 PLACES_SECONDS = 125  #: after which a first calibration launches no more for places that few launches lay in
 MORE_LAUNCHES = 5  #: at a time, for these places
-
-
-def list_short_places(launches: Sequence[CalibrationLaunch]) -> set[str]:
-    """List the environments that have a place with some launches of mpicost, and too few.
-
-    A place that a tenth of the launches lay in may not come again, and is not waited for.
-    """
-    found = set()
-    own = [launch for launch in launches if launch.program == "mpicost" and not launch.exact]
-    for environment in {launch.place.environment for launch in own}:
-        some = [launch for launch in own if launch.place.environment == environment]
-        latencies = [
-            statistics.median(launch.core_latencies.values()) for launch in some if launch.core_latencies
-        ]
-        sizes = [len(placement.members) for placement in group_placements(latencies)]
-        if any(RARE * len(some) < size < ENOUGH_LAUNCHES for size in sizes):
-            found.add(environment)
-    return found
-
-
-RARE = 0.1  #: of the launches of an environment
 
 
 def run_calibration_pass(

@@ -27,7 +27,7 @@ from postprocess.calibration.ledger import (
 )
 from postprocess.calibration.losses import family_of
 from postprocess.calibration.machine_load import BUSY_SHARE
-from postprocess.calibration.samples import ConditionsNow, Now, count_outdated, find_excluded
+from postprocess.calibration.samples import ConditionsNow, Now, count_outdated, describe_places, find_excluded
 from postprocess.calibration.schedule import CalibrationProgress, PassResult, plan_part_of
 from postprocess.calibration.update import describe_absorbed, update_references
 from postprocess.judging.evaluate import evaluate_launches
@@ -64,7 +64,8 @@ def conclude_calibration(
     """
     progress, request = context.progress, context.request
     lost = [*list_all_lost(passes), *list_excluded_passes(passes, ledger)]
-    for line in [*losses.describe_losses(lost, list_finished(passes)), *describe_staying(passes)]:
+    places = describe_places(launch for done in passes for launch in done.launches)
+    for line in [*losses.describe_losses(lost, list_finished(passes)), *describe_staying(passes), *places]:
         progress.note(line)
     for path in dict.fromkeys(path for done in passes for path in done.files):
         progress.say(f"references: {path}")

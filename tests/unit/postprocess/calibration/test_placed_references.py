@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from postprocess.calibration.ledger import CalibrationHeader, collect_launches
+from postprocess.calibration.samples import describe_places, list_short_places
 from postprocess.calibration.update import update_references
 from postprocess.judging.confirmation import RetestCandidate
 from postprocess.judging.evaluate import evaluate_case, judge_case, judge_elsewhere
@@ -22,7 +23,6 @@ from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet, estimate_elsewhere, load_catalog
 from postprocess.references.comparability import PlacedLaunches, is_shifting
 from postprocess.references.lint import lint_reference
-from postprocess.session.nightly.calibrate import list_short_places
 from reframe_checks.common.known_bands import ELSEWHERE, KnownBands, find_bands
 from tests.support.factories.launch import CASES, PLACE, case, finished, planned, steady
 from tests.support.factories.ledger import launch
@@ -84,13 +84,13 @@ def test_ranks_on_other_cores_are_held_against_their_like(two_places: ReferenceC
     assert elsewhere.elsewhere and elsewhere.reference is None
     assert elsewhere.verdict == Verdict.PROVISIONAL
     assert elsewhere.reason.startswith(
-        "its ranks lay on other cores: a word takes 255 ns from one to the next, and 51 in its reference"
+        "its ranks lay on other cores: from one to the next a word takes 5 times as long as in its reference"
     )
 
 
 @plants("environment", "ranks on cores where no launch of the reference lay, a hundred times as slow",
         "judging one case", "not-comparable", 1,
-        "its ranks lay on other cores: a word takes 900 ns")  # fmt: skip
+        "its ranks lay on other cores: from one to the next a word takes 18 times as long")  # fmt: skip
 def test_a_gross_change_elsewhere_is_not_provisional(two_places, tmp_path, declared):
     gross = judge(two_places, launched(tmp_path / "gross", OTHER, 100.0))
     assert not gross.elsewhere
@@ -268,3 +268,14 @@ def launches(near: int, far: int):
 def test_a_place_with_some_launches_and_fewer_than_ten_is_short(near: int, far: int, short: bool):
     """One launch of twenty may not come again, and is not waited for."""
     assert bool(list_short_places(launches(near, far))) is short
+
+
+def test_a_calibration_says_in_how_many_places_the_ranks_lay():
+    """By layout: of more processes, ranks lie farther apart anyway."""
+    assert describe_places(launches(20, 0)) == []
+    (told,) = describe_places(launches(9, 11))
+    assert (
+        told.startswith(f"{launch().place.environment} ") and " 2 places" in told and "11 + 9 launches" in told
+    )
+    other = [replace(each, core_latencies={case("bcast", processes=4).key: FAR[0]}) for each in launches(5, 0)]
+    assert describe_places([*launches(20, 0), *other]) == []

@@ -51,7 +51,7 @@ def test_a_calibration_is_advised_only_for_what_nothing_else_mends(bad):
     told = "Calibrate: 2 cases have no reference; the reference of 1 case is of another compiler"
     assert (calibrate.why, calibrate.command) == (told, "./plumbline calibrate")
     told = "1 case cannot be compared with the reference: do what the reason says, then measure again"
-    assert (again.why, again.command) == (told, f"./plumbline run --failed {bad.session}")
+    assert (again.why, again.command) == (told, f"./plumbline run --failed {bad.session}:1")
     proposals = view.propose_next(replace(bad, results=(astray,)))
     assert not any("calibrate" in each.command for each in proposals)
 

@@ -12,6 +12,7 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import HEALTHY, Verdict
 from postprocess.report import overview
 from postprocess.report import terminal as tables
+from postprocess.report.first_screen import list_numbered_groups
 from postprocess.results.summary import SessionSummary, parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
@@ -76,10 +77,25 @@ def test_each_failed_case_is_there_and_each_reason_once(bad):
     text = tables.render_terminal(bad, 80, False)
     for result in bad.failed:
         assert len(re.findall(rf"{re.escape(result.case.key)}$", text, re.M)) == 1
-    for number, group in enumerate(overview.list_groups(bad), 1):
-        assert not group.reason or unwrapped(text).count(unwrapped(sanitize_line(group.reason))) == 1
-        again = f"  again: ./plumbline run --failed {samples.SESSION}:{number}\n"
-        assert (again in text) == bool(group.results[0].rerun)
+    groups = list_numbered_groups(bad)
+    assert {each.failed for each in groups} == {True, False}
+    for each in groups:
+        reason = sanitize_line(each.group.reason)
+        assert not reason or unwrapped(text).count(unwrapped(reason)) == 1
+        again = f"  again: ./plumbline run --failed {samples.SESSION}:{each.number}\n"
+        assert (again in text) == each.failed
+
+
+def test_one_command_for_what_failed_is_said_once():
+    night = samples.bad_night([c for c in samples.few_cases() if c.routine == "bcast"])
+    slow = next(r for r in night.results if r.verdict is Verdict.REGRESSED)
+    night.results = [slow]
+    text = tables.render_terminal(summary_of(night), 80, False)
+    assert text.count("run --failed") == 1
+    assert f"  again: ./plumbline run --failed {samples.SESSION}:1\n" in text and "next: Measure" not in text
+    night.results = [replace(slow, verdict=Verdict.NO_REFERENCE, reason="none")]
+    text = tables.render_terminal(summary_of(night), 80, False)
+    assert "run --failed" not in text and "next: Calibrate: 1 case has no reference" in text
 
 
 def test_a_case_takes_three_lines_of_a_terminal():
@@ -161,9 +177,7 @@ def test_what_is_not_listed_is_counted_and_can_be_found(large, terminal, monkeyp
     heads = len(re.findall(r"^  again: ", text, re.M))
     assert heads <= (tables.MOST_IN_TERMINAL if terminal else 100)
     outside = [line for line in text.splitlines() if line.startswith("and ")]
-    again = f"--failed {samples.SESSION}:"
-    numbered = enumerate(groups, 1)
-    listed = sum(len(each.results) for n, each in numbered if f"{again}{n}\n" in text)
+    listed = sum(len(each.results) for each in groups if each.results[0].case.key in text)
     if listed == named:
         assert outside == []
     else:
@@ -187,7 +201,7 @@ def test_healthy_cases_are_counted_and_not_listed(bad):
 def test_notes_and_reasons_for_skipping_are_printed(bad):
     text = tables.render_terminal(bad, 80, False)
     assert "note: no Spack could be had" in text
-    assert "skipped: 12 cases: no Spack" in text
+    assert "not run: 12 cases: no Spack" in text
 
 
 def test_the_worst_comes_first(bad):
@@ -238,8 +252,9 @@ def test_a_command_is_whole_on_its_line_in_a_terminal(bad, width, monkeypatch):
     tables.print_verdict_table(bad, width, stream)
     assert ESCAPE in stream.getvalue()
     lines = COLOUR.sub("", stream.getvalue()).splitlines()
-    for number in range(1, len(overview.list_groups(bad)) + 1):
-        assert f"  again: ./plumbline run --failed {samples.SESSION}:{number}" in lines
+    for each in list_numbered_groups(bad):
+        again = f"  again: ./plumbline run --failed {samples.SESSION}:{each.number}"
+        assert (again in lines) == each.failed
 
 
 def test_a_narrow_terminal_stacks_counts_instead_of_breaking_words(bad):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 from dataclasses import replace
 
 import pytest
 
+from postprocess.base.formats import TextTable, render_text
 from postprocess.cli.parser import Parser
 from postprocess.features.compare import command, page
-from postprocess.features.compare.cases import find_contradiction
+from postprocess.features.compare.cases import ComparisonVerdict, find_contradiction
 from postprocess.features.compare.data import ComparedSide, ReportedFacts
 from postprocess.features.compare.facts import ControlVariable, SideFacts, compare_facts, find_settings_to_try
 from postprocess.features.compare.judge import JudgedComparison, judge_comparison
 from postprocess.features.compare.next_steps import FINGERPRINT_SHARE, PairCost, find_seconds, propose_settings
-from postprocess.features.compare.text import format_comparison_text, format_decision
+from postprocess.features.compare.text import MOST_CASES, fold_columns, format_comparison_text, format_decision
 from tests.support.factories.comparison import HEADER
 from tests.unit.postprocess.features.compare.test_judge import BCAST, CaseValue, compared, value
 
@@ -70,6 +72,35 @@ def test_a_large_comparison_prints_its_worst_on_a_few_pages(judged: JudgedCompar
     assert '<section class="appendix screen">' in html  # 200 rows
 
 
+def test_a_case_of_a_terminal_is_what_why_and_again_within_80_columns(judged: JudgedComparison) -> None:
+    """Cases of one verdict and reason stand together, with one command for both."""
+    text = format_comparison_text(judged, page.tabulate_heat_maps(judged))
+    lines = text.splitlines()
+    first = lines.index("slower  2 cases")
+    assert lines[first + 1] == "    bcast 8 B, 2x2 mpicost evict-barrier"
+    assert re.fullmatch(
+        r"      old 1\.00 us ± .*%, new 1\.3\d us ± .*%, \+.*%, ratio .* to .*, n=6", lines[first + 2]
+    )
+    again = lines[first + 5]
+    assert again.startswith("  again: ./plumbline compare a b ") and text.count(again) == 1
+    told = parse(again.removeprefix("  again: "))
+    assert (told.old, told.new, told.routine) == ("a", "b", ["bcast"]) and told.seconds
+    assert [line for line in lines if len(line) > 80 and "./plumbline" not in line] == []
+    broken = replace(judged.cases[0], verdict=ComparisonVerdict.BROKEN, reason="crashed", rerun={"new": "X"})
+    text = format_comparison_text(replace(judged, cases=(broken, *[judged.cases[1]] * 30)))
+    assert re.search(r"broken  bcast .*\n  why: old 100\.\d us.*\n.*; crashed\n  again: X\n", text)
+    assert f"and {31 - MOST_CASES} more in comparison.html" in text
+
+
+def test_a_table_wider_than_80_columns_is_folded_between_its_columns() -> None:
+    sizes = tuple(f"{2**n} B" for n in range(20))
+    table = TextTable("place", ("routine",), sizes, (("bcast", *(f"{n}.00" for n in range(20))),))
+    parts = list(fold_columns(table))
+    assert tuple(size for part in parts for size in part.columns) == sizes
+    assert [row[0] for part in parts for row in part.rows] == ["bcast"] * len(parts) and len(parts) > 1
+    assert max(len(line) for part in parts for line in render_text(part).splitlines()) <= 80
+
+
 def parse(line: str) -> object:
     """Read a command as the command line does."""
     parser = Parser(prog="compare")
@@ -104,7 +135,7 @@ def test_undecided_cases_have_a_command_that_decides_them(margin: float, pairs: 
     found = judge_comparison(replace(stored, header=header, passes=passes))
     (step,) = found.deciding
     text = format_comparison_text(found)
-    assert step.words in text and found.cases[0].rerun
+    assert step.words in " ".join(text.split()) and found.cases[0].rerun
     assert "again:" not in text  # of one side alone, which decides nothing
     if pairs is None:
         assert not step.command and "more than 40 pairs" in step.words

@@ -97,6 +97,21 @@ def test_each_session_is_in_the_index_with_its_page(sessions, tmp_path):
     assert re.search(r"✗ 4 sessions on 2 machines", text)
 
 
+def test_a_session_that_confirms_belongs_to_the_night_before_it_on_its_machine(sessions, tmp_path):
+    """What it found is in the colour of that night."""
+    name, start = "20261120T030000Z-1", "2026-11-20T03:00:00Z"
+    machine = samples.Night().document()["machine"] | {"host": "n1"}
+    more = {"session": name, "started_utc": start, "machine": machine, "mode": "confirm"}
+    replace(samples.bad_night(), more=more).write(sessions.sessions / name)
+    text = write_site(sessions, tmp_path / "site")[0].read_text(encoding="utf-8")
+    chips = re.findall(r'<a class="(\w+)" href="(\d+)T', text)
+    assert chips == [("bad", "20261120"), ("bad", "20261121"), ("good", "20261030")]
+    (row,) = re.findall(rf'<tr>(?:(?!</tr>).)*href="{name}.html".*?</tr>', text, re.S)
+    assert f'href="20261120T010000Z-1.html">{STARTS[1]}</a>' in row
+    assert f"measured again at {start}</a>" in row
+    assert text.count(f"{name}.html") == 1 and "5 sessions on 2 machines" in text
+
+
 def test_what_is_there_already_stays_and_what_is_new_is_added(sessions, tmp_path):
     site = tmp_path / "site"
     (sessions.sessions / "20261120T010000Z-1" / "report.html").write_text("as it was written")

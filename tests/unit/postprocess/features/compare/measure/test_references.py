@@ -17,7 +17,7 @@ from postprocess.commands.references import propose_all, read_compared_launches
 from postprocess.features.compare import data, decision
 from postprocess.features.compare.data import ComparedSide, ReferenceEffects
 from postprocess.features.compare.measure.passes import keep_for_references, note_effects
-from postprocess.features.compare.text import format_effects
+from postprocess.features.compare.text import format_effects, propose_references
 from postprocess.model.session import Selection, Session
 from postprocess.references import reference_file
 from tests.support.factories.comparison import HEADER
@@ -61,12 +61,13 @@ def test_what_becomes_of_references_is_told() -> None:
         "references of mpich-4: 3 of 4 become not-comparable with the new side",
         "2 references: library: a, b",
         "1 reference: trials: c",
-        "4 cases of the new side without a comparable reference: ./plumbline references propose --compare DIR",
     ]
-    assert format_effects(effects, Path("/of mine"))[-1].endswith("propose --compare '/of mine'")
+    (step,) = propose_references(effects, Path("/of mine"))
+    assert step.words == "4 cases of the new side without a comparable reference"
+    assert step.command == "./plumbline references propose --compare '/of mine'"
     found = format_effects(ReferenceEffects("mpich-4"))
     assert found == ["references: mpich-4 has none of these cases"]
-    assert format_effects(None) == []
+    assert format_effects(None) == propose_references(None) == propose_references(ReferenceEffects("a")) == []
 
 
 def keep(tmp_path: Path, side: ComparedSide) -> list[ledger.CalibrationLaunch]:
