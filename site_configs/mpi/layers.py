@@ -49,6 +49,7 @@ class KnownLayer:
     #: Families that can run on it, the usual one first, each with the variables that make it carry all
     #: messages, also in a node, and say no more than results
     env: Mapping[str, dict[str, str]]
+    shares_memory: bool = True  #: whether MPIs talk through memory in a node by it, and not as between nodes
     replaced: tuple[str, ...] = ()  #: variables of the MPI's own that name another one
     plugins: str = ""  #: pattern of files beside it, or below ``prov``, that it does not find by itself
     plugin_path: str = ""  #: variable that names their folder
@@ -87,6 +88,7 @@ KNOWN = {
                 "OMPI_MCA_mtl_ofi_provider_exclude": "none",
             },
         },
+        shares_memory=False,
         replaced=("I_MPI_OFI_LIBRARY", "FI_PROVIDER_PATH"),
         plugins="*-fi.so",
         plugin_path="FI_PROVIDER_PATH",
@@ -181,6 +183,11 @@ def explain_other_layer(loaded: LoadedLayer, known: KnownLayer, folder: str, ver
     if wanted and loaded.version != wanted:
         return f"{loaded.paths[0]} says that it is {loaded.version or 'nothing'}"
     return ""
+
+
+def shares_memory(mpi: Mpi) -> bool:
+    """Return whether an MPI talks through memory in a node, and not by a library that its user asked for."""
+    return not mpi.layer or KNOWN[mpi.layer.partition("@")[0]].shares_memory
 
 
 def find_layer_library(mpi: Mpi) -> Path:

@@ -14,7 +14,14 @@ from postprocess.model.case import NAME
 from site_configs.mpi import inventory, wheels
 from site_configs.mpi.family import ABI_SUFFIX, LAYERS, Mpi, MpiWord, Unusable, name_distinctly, parse_mpi_word
 from site_configs.mpi.inventory import collect_inventory, find_release, load_inventory
-from site_configs.mpi.layers import KNOWN, LayerError, adopt_layer, build_layer_environment, find_layer_folder
+from site_configs.mpi.layers import (
+    KNOWN,
+    LayerError,
+    adopt_layer,
+    build_layer_environment,
+    find_layer_folder,
+    shares_memory,
+)
 from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, install, says, script
 from tests.support.faults import Declared, plants
 
@@ -123,6 +130,12 @@ def test_other_families_and_the_standard_abi_have_no_layer(mpi: Mpi, ucx: Path):
     told = problem(replace(mpi, family="intel-mpi"), ucx)
     assert "ucx is exchanged below mpich, openmpi only, not intel-mpi" in told
     assert "are not for one MPI" in problem(replace(mpi, standard_abi="/lib"), ucx)
+
+
+def test_only_on_libfabric_no_memory_is_shared_in_a_node(mpi: Mpi):
+    layers = ("", LAYER, "libfabric", "libfabric@2.4.0")
+    told = [shares_memory(replace(mpi, layer=layer)) for layer in layers]
+    assert told == [True, True, False, False]
 
 
 def test_a_library_is_found_below_a_prefix_or_in_a_wheel(tmp_path: Path, ucx: Path, monkeypatch):
