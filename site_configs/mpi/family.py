@@ -39,7 +39,7 @@ PREFIX = "prefix"  #: origin of what was asked for by where it is installed
 DIGITS = 6  #: of the hash of a prefix in a name
 ABI_SUFFIX = "+abi"  #: of a word for an MPI: it is used by its standard ABI
 ABI_ENDING = "-abi"  #: and of the name of its environment
-LAYERS = ("ucx",)  #: libraries below an MPI of which another release may be asked for
+LAYERS = ("ucx", "libfabric")  #: libraries below an MPI of which another release may be asked for
 #: A word for an MPI: family, release or prefix, with what it is used by and on which library below it
 WORD = re.compile(rf"(.*?)({re.escape(ABI_SUFFIX)})?(?:\+((?:{'|'.join(LAYERS)})(?:@.*)?))?", re.S)
 ON = "-on-"  #: in the name of an environment: what follows is the library below the MPI

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tarfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # a site's own ReFrame has no rich
     from postprocess.base.workdir import WorkDirectory
 
 SCHEMA = 2
+SOURCE_FILES = (".git", "configure", "configure.ac")  #: one of which lies in the folder of an MPI's source
 Say = Callable[[str], None]
 FileState = list[list[str | int]] | None
 
@@ -88,7 +90,7 @@ def collect_inventory(
         asked = parse_mpi_word(word)
         some: list[Mpi | Unusable] = []
         if is_prefix(asked.plain):
-            some.append(probe_candidate(make_prefix_candidate(asked.plain), known, say))
+            some.append(probe_prefix(asked.plain, known, say))
         elif asked.plain not in present:
             some += find_wheel_mpi(asked.plain, work / "mpi", known, say, wheel_folder)
         elif asked.by_abi or asked.layer:
@@ -112,6 +114,25 @@ def make_prefix_candidate(prefix: str) -> Candidate:
     """Make the candidate of an MPI that is installed below a prefix, wherever that is."""
     root = Path(prefix)
     return Candidate(root / "bin" / "mpicc", root / "bin" / "mpiexec", PREFIX, prefix=root)
+
+
+def probe_prefix(prefix: str, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
+    """Probe the MPI that is installed below a prefix, unless that is the source of one."""
+    candidate = make_prefix_candidate(prefix)
+    if not candidate.mpicc.exists() and is_source(Path(prefix)):
+        fix = "build and install it (docs/layers.md says how), and name the prefix of that"
+        return Unusable(prefix, PREFIX, f"it is the source of an MPI, not an installed one; {fix}")
+    return probe_candidate(candidate, known, say)
+
+
+def is_source(path: Path) -> bool:
+    """Return whether a path is a checkout or an unpacked release of sources, or a tarball."""
+    try:
+        if path.is_file():
+            return tarfile.is_tarfile(path)
+    except OSError:  # it cannot be read
+        return False
+    return any((path / name).exists() for name in SOURCE_FILES)
 
 
 def list_releases(mpis: Iterable[Mpi]) -> set[str]:

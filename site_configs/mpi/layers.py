@@ -1,8 +1,9 @@
-"""What lies below and above an MPI: libraries such as UCX, and the standard ABI of MPI.
+"""What lies below and above an MPI: libraries such as UCX and libfabric, and the standard ABI of MPI.
 
-A release is a wheel of the package index, or where it is installed (``mpich+ucx@/opt/ucx``); ``mpich+ucx`` is
-the one that the MPI brings. The library is found by ``LD_LIBRARY_PATH``. Whether an MPI takes it is tried, not
-believed: a world of two must come up, and have the library of just that place in its memory.
+A release is from a wheel of the package index, or where it is installed (``mpich+ucx@/opt/ucx``);
+``mpich+ucx`` is the one that the MPI brings. The library is found by ``LD_LIBRARY_PATH``. Whether an MPI takes
+it is tried, not believed: a world of two must come up, and have the library of just that place and version in
+its memory.
 
 A user chooses it by a word, ``mpich+abi``. Whether an MPI has it is tried, not believed: a program that is
 linked to the library of this name must come up as a world of two, and say that it runs on this MPI.
@@ -11,7 +12,7 @@ linked to the library of this name must come up as a world of two, and say that 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,8 +20,9 @@ from postprocess.base.sanitize import quote_word
 from site_configs.mpi import probe, wheels
 from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, Unusable, is_prefix
 
-#: A process that says, after what :data:`PROGRAM` says, which files with executable parts it has in its memory
-LOADED = "#include <string.h>" + probe.PROGRAM.replace(
+#: A process that says, after what :data:`PROGRAM` says, which files with executable parts it has in its memory,
+#: and of which version the library of the layer says that it is.
+LOADED = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <string.h>" + probe.PROGRAM.replace(
     "return MPI_Finalize();",
     r"""
     FILE *maps = rank == 0 ? fopen("/proc/self/maps", "r") : 0;
@@ -28,32 +30,78 @@ LOADED = "#include <string.h>" + probe.PROGRAM.replace(
     while (maps && fgets(line, sizeof line, maps))
         if (strstr(line, " r-xp ") && strchr(line, '/')) printf("loaded %s", strchr(line, '/'));
     if (maps) fclose(maps);
+    void *there = rank == 0 ? dlopen("@LIBRARY@", RTLD_NOW | RTLD_NOLOAD) : 0;
+    void *symbol = there ? dlsym(there, "@SYMBOL@") : 0;
+    if (symbol) printf("version %s\n", @CALL@);
     return MPI_Finalize();""",
 )
-MARK = "loaded "
+MARK, VERSION_MARK = "loaded ", "version "
 
 
 @dataclass(frozen=True)
 class KnownLayer:
     """What is known of a library below MPIs."""
 
-    family: str  #: of MPIs that can run on it
     library: str  #: its file
     folders: tuple[str, ...]  #: patterns of where the file is below a prefix
-    #: Variables without which it carries nothing on a machine of one node, or says more than results
-    env: dict[str, str]
+    symbol: str  #: function of it that tells its version
+    call: str  #: how that is called in C
+    #: Families that can run on it, the usual one first, each with the variables that make it carry all
+    #: messages, also in a node, and say no more than results
+    env: Mapping[str, dict[str, str]]
+    shares_memory: bool = True  #: whether MPIs talk through memory in a node by it, and not as between nodes
+    replaced: tuple[str, ...] = ()  #: variables of the MPI's own that name another one
+    plugins: str = ""  #: pattern of files beside it, or below ``prov``, that it does not find by itself
+    plugin_path: str = ""  #: variable that names their folder
 
 
-#: In a node MPICH's own shared memory carries all messages, unless it is off. A UCX that is older than the one
-#: that MPICH was built with says so in each launch, on standard output.
+#: In a node MPICH's own shared memory carries all messages, unless it is off, and Open MPI takes neither
+#: library without a network. A UCX that is older than the one that its MPI was built with says so in each
+#: launch, on standard output.
 KNOWN = {
     "ucx": KnownLayer(
-        "mpich",
         "libucp.so.0",
         ("lib/python3*/site-packages/libucx/lib", "lib", "lib64", "lib/*-linux-gnu"),
-        {"MPIR_CVAR_NOLOCAL": "1", "UCX_LOG_LEVEL": "error"},
-    )
+        "ucp_get_version_string",
+        "((const char *(*)(void))symbol)()",
+        {
+            "mpich": {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "UCX_LOG_LEVEL": "error"},
+            "openmpi": {
+                "OMPI_MCA_pml": "ucx",
+                "OMPI_MCA_pml_ucx_tls": "any",
+                "OMPI_MCA_pml_ucx_devices": "any",
+                "UCX_LOG_LEVEL": "error",
+            },
+        },
+    ),
+    "libfabric": KnownLayer(
+        "libfabric.so.1",
+        ("lib", "lib64", "lib/*-linux-gnu", "lib/libfabric", "opt/mpi/libfabric/lib", "lib/mpich"),
+        "fi_tostr",
+        '((const char *(*)(const void *, int))symbol)("", 18)',  # FI_TYPE_VERSION
+        {
+            "intel-mpi": {"I_MPI_FABRICS": "ofi"},
+            "mpich": {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"},
+            "openmpi": {
+                "OMPI_MCA_pml": "cm",
+                "OMPI_MCA_mtl": "ofi",
+                "OMPI_MCA_mtl_ofi_provider_exclude": "none",
+            },
+        },
+        shares_memory=False,
+        replaced=("I_MPI_OFI_LIBRARY", "FI_PROVIDER_PATH"),
+        plugins="*-fi.so",
+        plugin_path="FI_PROVIDER_PATH",
+    ),
 }
+
+
+@dataclass(frozen=True)
+class LoadedLayer:
+    """What a process has of a layer in its memory."""
+
+    paths: tuple[str, ...]  #: of its library
+    version: str  #: as the library tells it; empty if it does not
 
 
 class LayerError(Exception):
@@ -93,22 +141,53 @@ def adopt_layer(mpi: Mpi, layer: str, folder: str, word: str) -> Mpi | Unusable:
     :param folder: of the library; empty for the MPI's own
     :param word: by which the user asked for it
     """
-    name = layer.partition("@")[0]
+    name, _, version = layer.partition("@")
     known = KNOWN[name]
-    if mpi.family != known.family:
-        return Unusable(word, mpi.origin, f"{name} is exchanged below {known.family} only, not {mpi.family}")
+    if mpi.family not in known.env:
+        families = ", ".join(known.env)
+        return Unusable(word, mpi.origin, f"{name} is exchanged below {families} only, not {mpi.family}")
     if mpi.standard_abi:
         return Unusable(word, mpi.origin, "the standard ABI and another library below it are not for one MPI")
-    own = replace(mpi, layer=layer, env=mpi.env | known.env | ({"LD_LIBRARY_PATH": folder} if folder else {}))
+    own = replace(mpi, layer=layer, env=build_layer_environment(mpi, known, folder))
     try:
-        loaded = [path for path in list_loaded(own) if Path(path).name.startswith(known.library)]
+        loaded = read_loaded_layer(own, name)
     except probe.ProbeError as error:
         return Unusable(word, mpi.origin, f"it does not run on {layer}: {error}")
-    wanted = os.path.realpath(Path(folder, known.library)) if folder else ""
-    if not loaded or (wanted and wanted not in map(os.path.realpath, loaded)):
-        took = f"it takes {loaded[0]}" if loaded else f"it loads no {known.library}"
-        return Unusable(word, mpi.origin, f"it does not run on {layer}: {took}")
+    if problem := explain_other_layer(loaded, known, folder, "" if is_prefix(version) else version):
+        return Unusable(word, mpi.origin, f"it does not run on {layer}: {problem}")
     return own
+
+
+def build_layer_environment(mpi: Mpi, known: KnownLayer, folder: str) -> dict[str, str]:
+    """Build the variables with which an MPI runs on a library in a folder, or on its own if that is empty."""
+    if not folder:
+        return mpi.env | known.env[mpi.family]
+    kept = {name: value for name, value in mpi.env.items() if name not in known.replaced}
+    env = kept | known.env[mpi.family] | {"LD_LIBRARY_PATH": folder}
+    places = [place for place in (Path(folder), Path(folder, "prov")) if known.plugins]
+    plugins = next((str(place) for place in places if any(place.glob(known.plugins))), "")
+    return env | ({known.plugin_path: plugins} if plugins else {})
+
+
+def explain_other_layer(loaded: LoadedLayer, known: KnownLayer, folder: str, version: str) -> str:
+    """Explain why a loaded library is not the one asked for; empty if it is.
+
+    :param folder: that it must be in; empty for any
+    :param version: that it must tell, as a wheel has it; empty for any
+    """
+    if not loaded.paths:
+        return f"it loads no {known.library}"
+    if folder and os.path.realpath(Path(folder, known.library)) not in map(os.path.realpath, loaded.paths):
+        return f"it takes {loaded.paths[0]}"
+    wanted = version.partition(".post")[0]  # of a wheel that was built again
+    if wanted and loaded.version != wanted:
+        return f"{loaded.paths[0]} says that it is {loaded.version or 'nothing'}"
+    return ""
+
+
+def shares_memory(mpi: Mpi) -> bool:
+    """Return whether an MPI talks through memory in a node, and not by a library that its user asked for."""
+    return not mpi.layer or KNOWN[mpi.layer.partition("@")[0]].shares_memory
 
 
 def find_layer_library(mpi: Mpi) -> Path:
@@ -117,15 +196,21 @@ def find_layer_library(mpi: Mpi) -> Path:
     return Path(folder, KNOWN[mpi.layer.partition("@")[0]].library) if folder else Path(mpi.mpicc)
 
 
-def list_loaded(mpi: Mpi) -> list[str]:
-    """List the files with executable parts in the memory of the first of two processes.
+def read_loaded_layer(mpi: Mpi, name: str) -> LoadedLayer:
+    """Read what the first of two processes of an MPI has of a layer in its memory.
 
-    :raises ProbeError: if no world of two comes up
+    :raises ProbeError: if no world of two comes up.
     """
+    known = KNOWN[name]
+    source = LOADED.replace("@LIBRARY@", known.library).replace("@SYMBOL@", known.symbol)
     env = probe.strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
-    output = probe.run_two(mpi.mpicc, mpi.mpiexec, LOADED, env)
+    output = probe.run_two(mpi.mpicc, mpi.mpiexec, source.replace("@CALL@", known.call), env, "-ldl")
     probe.find_world_library(mpi.mpiexec, output, mpi.mpicc)
-    return [line.removeprefix(MARK) for line in output.splitlines() if line.startswith(f"{MARK}/")]
+    lines = output.splitlines()
+    paths = [line.removeprefix(MARK) for line in lines if line.startswith(f"{MARK}/")]
+    told = [line.removeprefix(VERSION_MARK) for line in lines if line.startswith(VERSION_MARK)]
+    fit = tuple(path for path in paths if Path(path).name.startswith(known.library))
+    return LoadedLayer(fit, told[0] if told else "")
 
 
 LIBRARY = "libmpi_abi.so.1"  #: the number is the version of the ABI, which the standard fixes

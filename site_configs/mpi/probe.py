@@ -155,16 +155,17 @@ def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:
     return find_world_library(candidate.mpiexec, output, candidate.mpicc)
 
 
-def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str]) -> str:
+def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str], *link: str) -> str:
     """Compile a program, and return what two processes of it print.
 
     :param source: the program, in C
+    :param link: further options of its compilation
     :raises ProbeError: if it cannot be compiled, or does not end well.
     """
     with runnable_scratch("plumbline-probe-") as scratch:
         file, program = Path(scratch, "probe.c"), Path(scratch, "probe")
         file.write_text(source)
-        run_step([mpicc, str(file), "-o", str(program)], env, "compiling")
+        run_step([mpicc, str(file), "-o", str(program), *link], env, "compiling")
         return run_step([mpiexec, "-n", "2", str(program)], env, "starting")
 
 

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +31,32 @@ PLACEHOLDER = "0.0.0"  #: a version that holds the name of a package, and no MPI
 OFFERED = re.compile(r"\(from versions: ([^)]+)\)")  #: what pip says of a version that is not there
 
 
+@dataclass(frozen=True)
+class Carrier:
+    """A family whose wheels have a library below MPIs beside their own, where that has no wheel of its own."""
+
+    family: str
+    folder: str  #: with the library, in the wheel
+    files: tuple[str, ...]  #: of the library
+    releases: Mapping[str, str]  #: of the family, by the release of the library that they have
+
+
+CARRIERS = {
+    "libfabric": Carrier(
+        "mpich",
+        "lib/mpich",
+        ("libfabric.so.1", "libfabric"),
+        {"1.22.0": "4.3.2", "2.4.0": "5.0.1", "2.5.1": "5.0.2"},
+    )
+}
+
+
 class WheelError(Exception):
     """One line: which MPI could not be had from the package index, and why."""
 
 
 def find_lock(name: str) -> Path:
-    """Return the lock file of a family of MPIs, or of a library below them."""
+    """Return the lock file of a family of MPIs, or of a library below them that has a wheel of its own."""
     own = LOCKS / f"{name}.lock"
     return LOCKS / "layers" / own.name if name in LAYERS else own
 
@@ -53,7 +73,16 @@ def find_wheel_prefix(family: str, root: Path, version: str = "") -> Path:
 
 
 def list_requirements(family: str, version: str) -> list[str]:
-    """List what pip is told to install: the pinned files by their hashes, or another version by its number."""
+    """List what pip is told to install: the pinned files by their hashes, or another version by its number.
+
+    :raises WheelError: if no wheel has this version of a library
+    """
+    if carrier := CARRIERS.get(family):
+        if version not in carrier.releases:
+            choice = ", ".join(carrier.releases)
+            fix = f"choose of {choice}, or name where it is installed: {family}@/opt/{family}"
+            raise WheelError(f"{family} {version}: no wheel has it; {fix}")
+        return list_requirements(carrier.family, carrier.releases[version])
     lock = find_lock(family)
     if version in ("", read_locked_version(family)):
         return ["--require-hashes", "-r", str(lock)]
@@ -80,7 +109,11 @@ def install_prefix(family: str, root: Path, folder: Path | None = None, version:
     if not prefix.exists():
         unfinished = root / f"{prefix.name}.{os.getpid()}.unfinished"
         try:
-            pip_install(family, unfinished, folder, version)
+            if carrier := CARRIERS.get(family):
+                pip_install(family, unfinished / WHEEL, folder, version)
+                keep_library(carrier, unfinished)
+            else:
+                pip_install(family, unfinished, folder, version)
             unfinished.rename(prefix)
         except OSError as error:
             if not prefix.exists():
@@ -88,6 +121,15 @@ def install_prefix(family: str, root: Path, folder: Path | None = None, version:
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     return prefix
+
+
+def keep_library(carrier: Carrier, prefix: Path) -> None:
+    """Keep the library alone of a carrier's wheel: an MPI would take what lies beside it, too."""
+    wheel, kept = prefix / WHEEL, prefix / "lib"
+    kept.mkdir()
+    for name in carrier.files:
+        (wheel / carrier.folder / name).rename(kept / name)
+    shutil.rmtree(wheel)
 
 
 def pip_install(family: str, prefix: Path, folder: Path | None, version: str = "") -> None:
@@ -129,6 +171,8 @@ def list_offered_versions(family: str, folder: Path | None = None) -> list[str]:
     :param folder: of wheels, the only place to look; None for the package index
     :raises WheelError: if there are none, or the index cannot be reached
     """
+    if family in CARRIERS:
+        return list(CARRIERS[family].releases)
     package = PINNED.findall(files.read_text(find_lock(family)))[0]
     only = ["--isolated", "--no-index", "--find-links", str(folder)] if folder else []
     options = ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--dry-run"]

@@ -51,15 +51,16 @@ def add_arguments(parser: Parser) -> None:
             nargs="?",
             metavar=name.upper(),
             help="environment of the site, or on this machine a released version (mpich@4.3.2) or prefix "
-            "(/opt/mpich), by its standard ABI with +abi behind it, on another UCX with +ucx@1.19.0; with "
-            "--stored a session, or a day for its nights, and :ENVIRONMENT",
+            "(/opt/mpich), by its standard ABI with +abi behind it, on another UCX or libfabric with "
+            "+ucx@1.19.0; with --stored a session, or a day for its nights, and :ENVIRONMENT",
         )
     what.add_argument(
         "--history",
         type=parse_comma_list,
         metavar="FAMILY",
-        help="compare released versions in turn: all of a family (mpich), of UCX below MPICH (ucx), or those "
-        "named (mpich@4.3.2,mpich@5.0.2); on another site its environments",
+        help="compare released versions in turn: all of a family (mpich), of UCX below MPICH (ucx), of "
+        "libfabric below Intel MPI (libfabric), or those named (mpich@4.3.2,mpich@5.0.2); on another site its "
+        "environments",
     )
     what.add_argument(
         "--stored",

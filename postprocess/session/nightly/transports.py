@@ -31,6 +31,7 @@ from postprocess.references.reference_file import find_reference_file
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.lifecycle.context import LOOKED_AT, SessionContext
 from postprocess.session.nightly.nodes import list_fabrics
+from site_configs.mpi.layers import shares_memory
 from site_configs.schedulers.base import Ending
 from site_configs.schema.transports import ExpectedTransport
 from site_configs.topology.layouts import Layout
@@ -77,6 +78,8 @@ class TransportProof:
     unproven: Collection[str] = ()
     #: Devices of a fast network that is up on all nodes, by the place of pairs between them
     fabrics: Mapping[Place, Sequence[str]] = field(default_factory=dict)
+    #: Environments that were asked for on a library by which no MPI talks through memory
+    without_memory: Collection[str] = ()
 
     def apply(self, results: Sequence[CaseResult]) -> list[CaseResult]:
         """Return the results; those whose pairs talk otherwise than they should are not comparable."""
@@ -119,7 +122,7 @@ class TransportProof:
         In a node memory is shared; between nodes a faster network may be up.
         """
         pairs = place[-1]
-        better = "memory is shared" if pairs == "node" else ""
+        better = "memory is shared" if pairs == "node" and place[1] not in self.without_memory else ""
         if devices := self.fabrics.get(place):
             better = f"{', '.join(devices)} is up"
         for path in self.paths.get(place, ()):
@@ -198,6 +201,7 @@ def prove_transports(
         return TransportProof({})
     unheard = {place: case for place, case in chosen.items() if place not in context.heard}
     session = listen(context, selection, unheard, calibrating) if unheard else None
+    mpis = context.prepared.inventory.mpis if context.prepared.inventory else ()
     proof = TransportProof(
         {place: context.heard.get(place, ()) for place in chosen},
         find_expected(launches),
@@ -206,6 +210,7 @@ def prove_transports(
         selection.set_env,
         frozenset(chosen) - context.heard.keys(),
         fabrics=context.fabrics,
+        without_memory={mpi.name for mpi in mpis if not shares_memory(mpi)},
     )
     if session and not proof.find_faults():  # what is wrong stays, for people to read
         shutil.rmtree(session, ignore_errors=True)

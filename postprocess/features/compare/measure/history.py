@@ -152,12 +152,12 @@ def find_releases(
 def list_labels(word: str, folder: Path | None) -> list[str]:
     """List the releases that a word means: all of a family, or of a library below an MPI, or the one it names.
 
-    ``ucx`` means all releases of UCX below MPICH.
+    ``ucx`` means all releases of UCX below MPICH, ``libfabric`` all that can be had below Intel MPI.
 
     :raises UsageError: if it is no such word
     :raises WheelError: if the package index offers none
     """
-    asked = parse_mpi_word(f"{KNOWN[word].family}+{word}" if word in KNOWN else word)
+    asked = parse_mpi_word(f"{next(iter(KNOWN[word].env))}+{word}" if word in KNOWN else word)
     family, version = split_release(asked.plain)
     layer, named = split_release(asked.layer)
     if family not in wheels.FAMILIES:

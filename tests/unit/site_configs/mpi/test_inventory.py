@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from site_configs.mpi.inventory import (
 )
 from site_configs.mpi.probe import Candidate
 from tests.support.fake_mpis import MPICH, OPENMPI, install, script
+from tests.support.faults import Declared, plants
 
 
 @pytest.fixture(autouse=True)
@@ -269,6 +271,25 @@ def test_where_no_mpi_works_the_first_is_named(tmp_path: Path, monkeypatch):
     for _ in range(2):  # an empty inventory is none
         with pytest.raises(LookupError, match=rf"no MPI that works \({broken}: .*broken\) on PATH"):
             find_inventory(tmp_path / "work")
+
+
+@pytest.mark.parametrize("layer", ["", "+ucx"])
+@pytest.mark.parametrize("form", ["checkout", "unpacked", "tarball"])
+@plants("builds", "a checkout or tarball of an MPI in place of an installed one", "`compare`", "", 2,
+        "it is the source of an MPI, not an installed one; build and install it…")  # fmt: skip
+def test_the_source_of_an_mpi_is_refused_as_what_it_is(
+    tmp_path: Path, form: str, layer: str, declared: Declared
+):
+    source = tmp_path / "mpich"
+    source.mkdir()
+    (source / {"checkout": ".git", "unpacked": "configure", "tarball": "README"}[form]).touch()
+    if form == "tarball":
+        source = Path(shutil.make_archive(str(tmp_path / "release"), "gztar", source))
+    (only,) = collect_inventory(tmp_path / "work", (f"{source}{layer}",), lambda _: None).unusable
+    declared.check((), 2, [only.problem])
+    assert only.mpicc == f"{source}{layer}"
+    install(tmp_path / "mpich")  # one that was installed where its source is
+    assert collect_inventory(tmp_path / "work", (str(tmp_path / "mpich"),), lambda _: None).mpis
 
 
 def test_an_mpi_is_asked_for_by_its_prefix_and_named_after_it(look, tmp_path: Path):

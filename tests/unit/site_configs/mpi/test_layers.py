@@ -14,7 +14,14 @@ from postprocess.model.case import NAME
 from site_configs.mpi import inventory, wheels
 from site_configs.mpi.family import ABI_SUFFIX, LAYERS, Mpi, MpiWord, Unusable, name_distinctly, parse_mpi_word
 from site_configs.mpi.inventory import collect_inventory, find_release, load_inventory
-from site_configs.mpi.layers import KNOWN, LayerError, adopt_layer, find_layer_folder
+from site_configs.mpi.layers import (
+    KNOWN,
+    LayerError,
+    adopt_layer,
+    build_layer_environment,
+    find_layer_folder,
+    shares_memory,
+)
 from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, install, says, script
 from tests.support.faults import Declared, plants
 
@@ -23,9 +30,9 @@ LAYER = "ucx@1.19.0"
 WORD = f"mpich+{LAYER}"
 
 
-def starts(loaded: Path | str) -> str:
-    """The body of a launcher whose program has this file in its memory."""
-    return f"{says(MPICH)}\necho 'loaded /lib/libc.so.6'\necho 'loaded {loaded}'"
+def starts(loaded: Path | str, version: str = "1.19.0") -> str:
+    """The body of a launcher whose program has this file, which tells this version, in its memory."""
+    return f"{says(MPICH)}\necho 'loaded /lib/libc.so.6'\necho 'loaded {loaded}'\necho 'version {version}'"
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +87,31 @@ def test_an_mpi_that_takes_another_library_is_refused(mpi: Mpi, ucx: Path, decla
     declared.check((), 2, [problem(mpi, ucx)])
 
 
+@plants("builds", "a library that is of another version than its wheel says", "mpich+ucx@1.19.0",
+        "", 2, "it does not run on ucx@1.19.0: …/libucp.so.0 says that it is 1.18.1")  # fmt: skip
+def test_a_library_of_another_version_is_refused(mpi: Mpi, ucx: Path, declared: Declared):
+    script(Path(mpi.mpiexec), starts(ucx / LIBRARY, "1.18.1"))
+    declared.check((), 2, [problem(mpi, ucx)])
+    script(Path(mpi.mpiexec), starts(ucx / LIBRARY, ""))
+    assert problem(mpi, ucx).endswith("says that it is nothing")
+    rebuilt, installed = (adopt_layer(mpi, f"ucx@{each}", str(ucx), WORD) for each in ("1.20.0.post1", ucx))
+    assert isinstance(rebuilt, Unusable) and isinstance(installed, Mpi)  # what is installed has no number
+    script(Path(mpi.mpiexec), starts(ucx / LIBRARY, "1.20.0"))
+    assert isinstance(adopt_layer(mpi, "ucx@1.20.0.post1", str(ucx), WORD), Mpi)
+
+
+def test_no_library_of_the_mpis_own_is_named_beside_another_one(mpi: Mpi, ucx: Path):
+    """Wheels of Intel MPI to 2021.15 have their own libfabric, and variables that name it."""
+    own = {"I_MPI_OFI_LIBRARY": "/own/lib", "FI_PROVIDER_PATH": "/own", "I_MPI_ROOT": "/own"}
+    intel, known = replace(mpi, family="intel-mpi", env=own), KNOWN["libfabric"]
+    found = build_layer_environment(intel, known, str(ucx))
+    assert found == {"I_MPI_ROOT": "/own", "I_MPI_FABRICS": "ofi", "LD_LIBRARY_PATH": str(ucx)}
+    assert build_layer_environment(intel, known, "") == own | {"I_MPI_FABRICS": "ofi"}
+    (ucx / "prov").mkdir()
+    (ucx / "prov" / "libtcp-fi.so").touch()
+    assert build_layer_environment(intel, known, str(ucx))["FI_PROVIDER_PATH"] == str(ucx / "prov")
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
@@ -95,8 +127,15 @@ def test_an_mpi_that_does_not_run_on_it_is_refused(mpi: Mpi, ucx: Path, body: st
 
 
 def test_other_families_and_the_standard_abi_have_no_layer(mpi: Mpi, ucx: Path):
-    assert "is exchanged below mpich only, not openmpi" in problem(replace(mpi, family="openmpi"), ucx)
+    told = problem(replace(mpi, family="intel-mpi"), ucx)
+    assert "ucx is exchanged below mpich, openmpi only, not intel-mpi" in told
     assert "are not for one MPI" in problem(replace(mpi, standard_abi="/lib"), ucx)
+
+
+def test_only_on_libfabric_no_memory_is_shared_in_a_node(mpi: Mpi):
+    layers = ("", LAYER, "libfabric", "libfabric@2.4.0")
+    told = [shares_memory(replace(mpi, layer=layer)) for layer in layers]
+    assert told == [True, True, False, False]
 
 
 def test_a_library_is_found_below_a_prefix_or_in_a_wheel(tmp_path: Path, ucx: Path, monkeypatch):
@@ -111,11 +150,11 @@ def test_a_library_is_found_below_a_prefix_or_in_a_wheel(tmp_path: Path, ucx: Pa
     assert said == ["installing ucx 1.19.0 from its wheel"]
 
 
-def test_each_layer_has_a_lock_file_and_a_family():
+def test_each_layer_has_wheels_and_families():
     for name in LAYERS:
-        assert wheels.read_locked_version(name)
-        assert KNOWN[name].family in wheels.FAMILIES
-    assert set(KNOWN) == set(LAYERS)
+        assert wheels.CARRIERS.get(name) or wheels.read_locked_version(name)
+        assert {*KNOWN[name].env} <= {*wheels.FAMILIES}
+    assert set(KNOWN) == set(LAYERS) >= set(wheels.CARRIERS)
 
 
 # Words and names.
@@ -124,7 +163,7 @@ def test_each_layer_has_a_lock_file_and_a_family():
 @given(
     st.from_regex(r"[a-z]+(@[0-9][0-9.]*)?|/[a-z/]+", fullmatch=True),
     st.booleans(),
-    st.sampled_from(["", "ucx", LAYER, "ucx@/opt/ucx"]),
+    st.sampled_from(["", "ucx", LAYER, "ucx@/opt/ucx", "libfabric@2.5.1"]),
 )
 def test_a_word_reads_back(plain: str, by_abi: bool, layer: str):
     word = f"{plain}{ABI_SUFFIX if by_abi else ''}{f'+{layer}' if layer else ''}"
@@ -132,7 +171,7 @@ def test_a_word_reads_back(plain: str, by_abi: bool, layer: str):
 
 
 def test_each_has_a_name_of_its_own(mpi: Mpi):
-    layers = ("", "ucx", LAYER, "ucx@/opt/a", "ucx@/opt/b")
+    layers = ("", "ucx", LAYER, "ucx@/opt/a", "ucx@/opt/b", "libfabric", "libfabric@1.19.0")
     names = [each.name for each in name_distinctly([replace(mpi, layer=layer) for layer in layers])]
     assert names[:3] == ["mpich-5_0_2", "mpich-5_0_2-on-ucx", "mpich-5_0_2-on-ucx-1_19_0"]
     assert len({*names}) == len(names) and all(NAME.fullmatch(name) for name in names)
@@ -163,4 +202,4 @@ def test_what_is_asked_for_is_there_and_tried_again_only_if_it_changed(mpi: Mpi,
 def test_one_that_cannot_be_had_says_why_by_its_word(tmp_path: Path):
     mpicc = install(tmp_path / "openmpi", OPENMPI)
     (only,) = collect_inventory(tmp_path / "w", (f"{mpicc.parent.parent}+ucx",), lambda _: None).unusable
-    assert only.mpicc.endswith("+ucx") and "not openmpi" in only.problem
+    assert only.mpicc.endswith("+ucx") and f"it loads no {LIBRARY}" in only.problem

@@ -239,6 +239,30 @@ def test_another_release_is_asked_for_by_its_number_in_all_its_packages():
     assert "--require-hashes" in wheels.list_requirements("intel-mpi", "")
 
 
+def test_a_library_without_a_wheel_of_its_own_is_taken_alone_from_that_of_an_mpi(pip, tmp_path: Path):
+    """An MPI that finds it would take the UCX beside it, too."""
+
+    def leave(prefix: Path) -> None:
+        folder = prefix / "lib" / "mpich"
+        (folder / "libfabric").mkdir(parents=True)
+        (folder / "libfabric" / "libefa-fi.so").touch()
+        (folder / "libfabric.so.1").touch()
+        (folder / "libucp.so.0").touch()
+
+    commands = pip(leave)
+    prefix = wheels.install_prefix("libfabric", tmp_path, None, "2.4.0")
+    assert prefix == tmp_path / "libfabric-2.4.0" and "mpich==5.0.1" in commands[0]
+    there = [str(path.relative_to(prefix)) for path in sorted(prefix.rglob("*")) if path.is_file()]
+    assert there == ["lib/libfabric/libefa-fi.so", "lib/libfabric.so.1"]
+    assert wheels.list_offered_versions("libfabric") == ["1.22.0", "2.4.0", "2.5.1"]
+    with pytest.raises(wheels.WheelError, match=r"no wheel has it; choose of 1\.22\.0, 2\.4\.0, 2\.5\.1, or"):
+        wheels.install_prefix("libfabric", tmp_path, None, "1.15.0")
+    pip()
+    with pytest.raises(wheels.WheelError, match="No such file"):  # a wheel that is built otherwise
+        wheels.install_prefix("libfabric", tmp_path, None, "1.22.0")
+    assert contents(tmp_path) == ["libfabric-2.4.0"]
+
+
 def test_of_each_released_version_the_last_build_is_offered(monkeypatch) -> None:
     said = "ERROR: no version (from versions: 0.0.0, 4.3.1, 4.3.2, 5.0.0, 5.0.0.post1, 5.0.10, 5.0.2)\n"
     answer = subprocess.CompletedProcess([], 1, "", said)

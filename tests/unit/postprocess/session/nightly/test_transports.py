@@ -54,6 +54,10 @@ def test_tcp_in_a_node_is_not_comparable_unless_it_is_expected(declared: Declare
     result = judge(proof)
     declared.check_case(result.verdict, result.reason)
     assert proof.find_faults() == {"mpi": f"on s:p {result.reason}"}
+    on_libfabric = replace(proof, without_memory={"mpi"})
+    assert judge(on_libfabric) == PASSED
+    between = replace(on_libfabric, fabrics={NODE: ["mlx5_0"]})
+    assert "where mlx5_0 is up" in judge(between).reason
     asked = replace(proof, expected={NODE: ExpectedTransport.parse("openmpi:tcp")})
     assert judge(asked) == PASSED
     assert asked.find_faults() == {}
@@ -218,6 +222,7 @@ class Silent:
         self.fabrics: dict[Any, Any] = {}
         self.proven: dict[Any, Any] = {}
         self.reference_roots: list[Path] = []
+        self.prepared = SimpleNamespace(inventory=None)
 
     def hear(self, *paths: TransportPath, launch: PlannedLaunch) -> None:
         self.heard[launch.partition, launch.environment, "node"] = paths
