@@ -207,15 +207,16 @@ class OperatingCharacteristic:
     launches: tuple[float, ...]  #: that it takes, on average
 
 
+@cache
 def simulate_characteristic(
     spread: float,
     tolerance: float,
-    looks: Sequence[int],
+    looks: tuple[int, ...],
     good_failed: float,
     slow_accepted: float,
-    slower: Sequence[float],
+    slower: tuple[float, ...],
 ) -> OperatingCharacteristic:
-    """Simulate the rule with normal ln values, always the same ones.
+    """Simulate the rule with normal ln values, always the same ones: once in a process for each rule.
 
     :param spread: standard deviation of ln value between launches
     """
@@ -227,7 +228,7 @@ def simulate_characteristic(
         met.append(float(np.mean(verdicts < 0)))
         missed.append(float(np.mean(verdicts > 0)))
         launches.append(float(taken.mean()))
-    return OperatingCharacteristic(tuple(slower), tuple(met), tuple(missed), tuple(launches))
+    return OperatingCharacteristic(slower, tuple(met), tuple(missed), tuple(launches))
 
 
 def _judge_many(
