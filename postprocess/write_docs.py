@@ -118,7 +118,8 @@ def markdown(every: Sequence[Command]) -> str:
 
         <!-- Written by python -m postprocess.write_docs: change the texts of the commands. -->
 
-        `./plumbline COMMAND --help-all` shows the same, `--help` what most people need of it. Every usage error is one line, with exit status 2.
+        `./plumbline COMMAND --help-all` shows the same, `--help` what most people need of it.
+        Every usage error is one line, with exit status 2.
 
         | command | |
         |---|---|
