@@ -356,7 +356,8 @@ def tell_values(each: ComparedCase) -> str:
         return ""
     ratio = [format_change(each)] if each.ratio is not None else []
     ratio += [f"ratio {format_interval(each)}"] if each.limits else []
-    return ", ".join([*values, *ratio, count_launches(each)])
+    launches = f"n={each.pairs}" if each.unpaired is None else "n={}, {}".format(*each.unpaired)
+    return ", ".join([*values, *ratio, launches])
 
 
 def fold_columns(table: formats.TextTable) -> Iterator[formats.TextTable]:
