@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from postprocess.extensions.agreement.bindings import BindingsResult, format_bindings, measure_mpi
 from postprocess.extensions.agreement.languages import (
     LANGUAGES,
     SOURCES,
@@ -20,6 +18,8 @@ from postprocess.extensions.agreement.languages import (
     prepare_c,
     prepare_mpi4py,
 )
+
+from postprocess.extensions.agreement.bindings import BindingsResult, format_bindings, measure_mpi
 from postprocess.extensions.papers.asides import load_languages
 from site_configs.common import work_directory
 from tests.support.faults import plants

@@ -9,14 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from postprocess.extensions.agreement import languages
-from postprocess.extensions.agreement.bindings import (
-    BindingsResult,
-    LanguageFault,
-    compare_with_c,
-    format_bindings,
-)
 from postprocess.extensions.agreement.languages import (
     BATCHES,
     KINDS,
@@ -31,6 +23,14 @@ from postprocess.extensions.agreement.languages import (
     prepare_rust,
     read_exchange,
     select_languages,
+)
+
+from postprocess.extensions.agreement import languages
+from postprocess.extensions.agreement.bindings import (
+    BindingsResult,
+    LanguageFault,
+    compare_with_c,
+    format_bindings,
 )
 from site_configs.mpi import wheels
 from site_configs.mpi.family import Mpi
