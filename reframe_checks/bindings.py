@@ -123,7 +123,9 @@ class bindings(OsuImbCheck):
         file = bench.folder / "ready.json"
         if not file.exists():
             bench.folder.mkdir(parents=True, exist_ok=True)
-            write_text(file, json.dumps(asdict(prepare_languages(bench, MEASURED)), indent=1))
+            chosen = {C, *(split_language(each.routine) for each in self.chosen_benchmarks())}
+            languages = [each for each in MEASURED if each.name in chosen]
+            write_text(file, json.dumps(asdict(prepare_languages(bench, languages)), indent=1))
         return read_record(file, Ready)
 
     def find_bench(self) -> Bench:

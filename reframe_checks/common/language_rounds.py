@@ -55,6 +55,7 @@ def measure_rounds(job: LanguageRounds, env: Mapping[str, str]) -> None:
     for start in job.starts:
         own = {"LD_PRELOAD": job.witness, "PLUMBLINE_WITNESS": start.witness, "PLUMBLINE_TOKEN": start.token}
         ran = run(job, replace(job.c, variables=own), env)
+        sys.stderr.write(ran.stderr + ran.output)  # by which transports a verbose start talks
         write_text(Path(start.output), "")
         if ran.code:
             end_launch(start, ran)

@@ -54,12 +54,12 @@ class Ran:
 
     code: int
     output: str = ""
-    errors: str = ""  #: in one line
+    stderr: str = ""
 
     @property
-    def problem(self) -> str:
-        """What its exit code says is wrong; empty if it is 0."""
-        return f"exit code {self.code}" if self.code else ""
+    def errors(self) -> str:
+        """The end of what it said on standard error, in one line."""
+        return join_lines(self.stderr)[-300:]
 
 
 def run_exchange(
@@ -80,7 +80,7 @@ def run_exchange(
     try:
         done = run_captured(words, {**env, **program.variables} if program.launcher else env, limit)
     except OSError as error:
-        return Ran(NOT_FOUND, errors=f"cannot be started: {words[0]}: {error.strerror}")
+        return Ran(NOT_FOUND, stderr=f"cannot be started: {words[0]}: {error.strerror}")
     except subprocess.TimeoutExpired:
-        return Ran(TIMED_OUT, errors=f"did not end within {limit:g} s")
-    return Ran(done.returncode, done.stdout, join_lines(done.stderr)[-300:])
+        return Ran(TIMED_OUT, stderr=f"did not end within {limit:g} s")
+    return Ran(done.returncode, done.stdout, done.stderr)

@@ -158,7 +158,7 @@ def start_exchange(
     except RecordError as error:
         raise RecordError(error.verdict, ": ".join(filter(None, [str(error), ran.errors]))) from None
     if ran.code:
-        raise RecordError(Verdict.CRASHED, ": ".join(filter(None, [ran.problem, ran.errors])))
+        raise RecordError(Verdict.CRASHED, ": ".join(filter(None, [f"exit code {ran.code}", ran.errors])))
     return read
 
 

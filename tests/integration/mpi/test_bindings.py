@@ -9,19 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from postprocess.extensions.agreement.languages import (
-    LANGUAGES,
-    SOURCES,
-    Bench,
-    Language,
-    Program,
-    prepare_c,
-    prepare_mpi4py,
-)
 
 from postprocess.extensions.agreement.bindings import BindingsResult, format_bindings, measure_mpi
 from postprocess.extensions.papers.asides import load_languages
 from site_configs.common import work_directory
+from site_configs.mpi.exchange import Program
+from site_configs.mpi.languages import LANGUAGES, SOURCES, Bench, Language, prepare_c, prepare_mpi4py
 from tests.support.faults import plants
 from tests.support.mpi import find_mpi
 from tests.support.plumbline_runner import Workshop
