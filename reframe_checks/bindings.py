@@ -34,7 +34,7 @@ from reframe_checks.common.osu_imb import OsuImbCheck, Start
 from reframe_checks.common.several_starts import launcher_words
 from reframe_checks.common.user_options import SOURCE, read_choice
 from site_configs.common import work_directory
-from site_configs.mpi.exchange import BARRIER, BATCHES, ELEMENT, ROUTINES, SIZES, C, list_options
+from site_configs.mpi.exchange import BARRIER, BATCHES, BINDINGS, ELEMENT, ROUTINES, SIZES, C, list_options
 from site_configs.mpi.inventory import find_inventory
 from site_configs.mpi.languages import (
     CONTROL,
@@ -59,7 +59,7 @@ class bindings(OsuImbCheck):
     """Each routine in each language: ``bcast.rust``; C itself by its time."""
 
     descr = "MPI from several languages, beside C"
-    program = "bindings"
+    program = BINDINGS
     layout = parameter(list_on_all_partitions(list_pair_layouts_on))
     site_variables = ("left_out_above", "max_pending_time")
     iterations = ROUNDS * BATCHES
@@ -145,7 +145,7 @@ class bindings(OsuImbCheck):
             raise Unavailable("bindings are those of the MPI as it is")
         mirror = find_named_mirror(work, None)
         folders = [mirror / name if mirror else None for name in (WHEELS, JARS)]
-        return Bench(mpi, self.session / "bindings" / mpi.name, work / "mpi", *folders)
+        return Bench(mpi, self.session / BINDINGS / mpi.name, work / "mpi", *folders)
 
     def options_of(self, launch: PlannedLaunch) -> list[str]:
         """Return the options, which all languages have."""

@@ -74,6 +74,7 @@ def is_same_library(said: str, wanted: str) -> bool:
 
 
 HEAD = re.compile(r"# round ([0-9]{1,9}), ([a-z0-9_-]{1,40}), on (.*)\n")
+VERSION = "1"  #: of what the programs print, which say none
 REPETITIONS = "#repetitions"  #: column: batches of all rounds
 TIME, C_TIME = "time (s)", "C (s)"  #: columns: seconds of a call
 COLUMNS = {SECONDS: TIME, RATIO: RATIO}  #: what is judged, by unit
@@ -111,7 +112,7 @@ def parse_bindings(text: str) -> ProgramOutput:
             TableRow(case[1], build_values(own[case], basis[case]), True) for case in own if case[0] == routine
         ]
         tables.append(OutputTable(f"{routine}.{language}", tuple(rows[0].values), tuple(rows), RANKS))
-    return ProgramOutput("", tuple(tables))
+    return ProgramOutput(VERSION, tuple(tables))
 
 
 def build_values(own: Sequence[float], basis: Sequence[float]) -> dict[str, float]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from postprocess.base.processes import run_captured
 from site_configs.mpi.family import join_lines
 
+BINDINGS = "bindings"  #: the program of a run
 C = "c"  #: the language with which all others are compared
 RANKS = 2
 BARRIER = "barrier"  #: without bytes: its calls are those of the least size

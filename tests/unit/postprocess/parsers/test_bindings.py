@@ -128,6 +128,7 @@ THREE = [(1.0, 2.0), (3.0, 6.0), (2.0, 4.0)]
 def test_only_chosen_cases_of_a_start_that_measures_all_have_a_value(tmp_path: Path):
     done = assess(tmp_path, plan("rust"), rounds(THREE))
     assert done.verdict is None, done.reason
+    assert done.records.run["version"]  # calibrations and reports name it
     assert {name: (each.value, each.unit) for name, each in done.records.measurements.items()} == {
         "bcast.rust_8": (pytest.approx(2.0), RATIO)
     }
