@@ -52,8 +52,9 @@ class LanguageRounds:
 def measure_rounds(job: LanguageRounds, env: Mapping[str, str]) -> None:
     """Measure all rounds, and write output and exit code of each launch."""
     going: dict[str, LanguageStart] = {}
+    preloaded = ":".join(filter(None, [job.witness, env.get("LD_PRELOAD")]))  # the witness tells of others
     for start in job.starts:
-        own = {"LD_PRELOAD": job.witness, "PLUMBLINE_WITNESS": start.witness, "PLUMBLINE_TOKEN": start.token}
+        own = {"LD_PRELOAD": preloaded, "PLUMBLINE_WITNESS": start.witness, "PLUMBLINE_TOKEN": start.token}
         ran = run(job, replace(job.c, variables=own), env)
         sys.stderr.write(ran.stderr + ran.output)  # by which transports a verbose start talks
         write_text(Path(start.output), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_a_language_that_fails_ends_alone(tmp_path: Path, more: str, code: int, 
     languages = {name: write_program(tmp_path, name, 1, text) for name, text in names.items()}
     job = build_job(tmp_path, languages)
     if code == 124:
-        job = LanguageRounds(**{**job.__dict__, "limit": 1.0})
+        job = replace(job, limit=1.0)
     assert measure(job) == {C: 0, "good": 0, "bad": code}
     starts = (tmp_path / "log").read_text().split()
     assert (starts.count("bad"), starts.count("good")) == (2, ROUNDS)  # it is not started again
@@ -99,6 +100,15 @@ def test_without_c_nothing_is_measured(tmp_path: Path):
     }
     assert measure(build_job(tmp_path, languages)) == {C: 5, "other": 5}
     assert (tmp_path / "log").read_text().split().count("other") == 2
+
+
+def test_the_witness_is_in_front_of_what_a_user_preloads(tmp_path: Path, monkeypatch):
+    """Else the records would not tell of a library that all languages have in front of the MPI."""
+    monkeypatch.setenv("LD_PRELOAD", "/nowhere/own.so")
+    languages = {C: write_program(tmp_path, C, 1, f'echo "$LD_PRELOAD" >> {tmp_path}/preloaded')}
+    measure(replace(build_job(tmp_path, languages), witness="/nowhere/witness.so"))
+    first, *others = (tmp_path / "preloaded").read_text().split()
+    assert first == "/nowhere/witness.so:/nowhere/own.so" and set(others) == {"/nowhere/own.so"}
 
 
 def test_what_the_launcher_says_at_the_start_is_told(tmp_path: Path, capsys):
