@@ -149,3 +149,27 @@ def test_an_mpi_that_is_not_here_is_refused(workshop: Workshop) -> None:
     ended = workshop.run("agree", "--bindings", "all", "--environment", "none-1")
     assert ended.status == 2 and "--environment none-1" in ended.errors
     assert len(ended.errors.splitlines()) == 1
+
+
+PICKLED = "mpi4py-pickled-single"
+#: On request; large enough that what a pickle takes shows
+SESSION = (
+    *("--program", "bindings", "--bytes", "10000", "--environment"),
+    *(find_mpi("mpich").name, "--routine", f"pingpong.c,pingpong.{PICKLED}"),
+)
+
+
+@plants("speed", "a language that became slower: pickles of protocol 0", "a session of `--program bindings`",
+        "regressed", 1, "x C is … times as slow as its reference …")  # fmt: skip
+def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, declared) -> None:
+    workshop.run("calibrate", *SESSION, "--launches", "3").expect(0)
+    ended = workshop.measure(*SESSION).expect(0)
+    shown = {case["routine"]: (case["unit"], case["verdict"]) for case in ended.summary["cases"]}
+    assert {routine: unit for routine, (unit, _) in shown.items()} == {
+        "pingpong.c": "s",
+        f"pingpong.{PICKLED}": "x C",
+    }
+    assert not {verdict for _, verdict in shown.values()} & {"regressed", "no-reference", "incorrect"}
+    assert "not verified" not in ended.output + ended.errors
+    (name,) = (f"--set-env={word}:MPI4PY_PICKLE_PROTOCOL=0" for word in SESSION[5:6])
+    declared.check_session(workshop.measure(*SESSION, name), routine=f"pingpong.{PICKLED}")
