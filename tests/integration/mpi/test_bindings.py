@@ -205,7 +205,7 @@ def test_wrong_data_of_a_language_is_of_that_language_alone(
     workshop: Workshop, package: Path, declared
 ) -> None:
     package.write_text(package.read_text() + WRONG)
-    ended = workshop.measure(*SESSION, find_mpi("mpich").name)
+    ended = workshop.measure(*SESSION, find_mpi("mpich").name, "--strict")
     assert {case["verdict"] for case in ended.summary["cases"] if case["routine"] == "pingpong.c"} == {
         "no-reference"
     }
