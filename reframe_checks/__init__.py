@@ -7,6 +7,7 @@
 - ``swaps``: messages both ways, and ping-pong by modes of sending; ``--family swaps`` or ``sends``.
 - ``taboada``: the primitives of Taboada et al. at their sizes; ``--family taboada``.
 - ``kernels``: application kernels; ``--program kernels``, or ``--family kernels``.
+- ``bindings``: MPI from several languages; ``--program bindings``.
 - ``guidelines``: operations and what they should not be slower than; ``./plumbline guidelines``.
 - ``agreement``: the same cases by ``mpicost``, OSU and IMB; ``./plumbline agree``.
 - ``links``: ping-pong between all pairs of nodes; ``./plumbline links``.

@@ -12,10 +12,11 @@ from typing import Literal, TypeAlias
 from postprocess.base import sanitize
 from postprocess.base.sanitize import sanitize_line
 
-Unit: TypeAlias = Literal["s", "MB/s"]
+Unit: TypeAlias = Literal["s", "MB/s", "x C"]
 SECONDS: Unit = "s"
 MEGABYTES: Unit = "MB/s"  #: 10**6 bytes per second, as OSU and IMB count
-UNITS: dict[str, str] = {SECONDS: "lower", MEGABYTES: "higher"}  #: unit -> the better direction
+RATIO: Unit = "x C"  #: times as long as in C
+UNITS: dict[str, str] = {SECONDS: "lower", MEGABYTES: "higher", RATIO: "lower"}  #: unit -> the better direction
 
 
 def parse_unit(text: str) -> Unit:
@@ -23,7 +24,7 @@ def parse_unit(text: str) -> Unit:
 
     :raises ValueError: if it is none of :data:`UNITS`.
     """
-    for unit in (SECONDS, MEGABYTES):
+    for unit in (SECONDS, MEGABYTES, RATIO):
         if text == unit:
             return unit
     raise ValueError(f"unit {text!r} is none of {', '.join(UNITS)}")
@@ -66,7 +67,7 @@ def parse_decimal(text: str) -> float:
 DASH = "-"  #: in place of a missing number
 ALIKE = 1e-9  #: factor less one, below which two values are the same
 #: By the unit of a value: how often the unit that people read goes into it, and that unit's name.
-SHOWN: dict[str, tuple[float, str]] = {SECONDS: (1e6, "us"), MEGABYTES: (1.0, "MB/s")}
+SHOWN: dict[str, tuple[float, str]] = {SECONDS: (1e6, "us"), MEGABYTES: (1.0, "MB/s"), RATIO: (1.0, "x C")}
 
 
 def number(value: float | None, unit: str) -> str:

@@ -91,7 +91,7 @@ OPTIONS = {
             WHAT,
             "--program NAME,...",
             option_types.parse_programs,
-            "only these programs, of mpicost, osu, imb and kernels (default: all but kernels)",
+            "only these programs, of mpicost, osu, imb, kernels and bindings (default: the first three)",
         ),
         Option(
             WHAT,

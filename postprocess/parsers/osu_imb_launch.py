@@ -13,7 +13,7 @@ from typing import Any
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import SECONDS
+from postprocess.base.formats import RATIO, SECONDS
 from postprocess.base.strict_json import JsonObject
 from postprocess.model.case import Case, format_case_names
 from postprocess.model.measurement import CORE_LATENCIES, CoreLatency, LaunchProvenance, Measurement
@@ -23,6 +23,7 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import mpicost, mpicost_schema
 from postprocess.parsers.mpicost_schema import CORES
 from postprocess.parsers.text_output import ROUNDING, OutputTable, ProgramOutput, TableRow
+from site_configs.programs.program import PROGRAMS
 from spack_envs.installation import read_program
 
 LOADED = "loaded"  #: in run records: what tells the program and its libraries from other builds of them
@@ -113,7 +114,11 @@ def _checked_end(entry: JsonObject, run: JsonObject) -> JsonObject:
 
 
 #: What a column counts in, by the end of its header words, in the unit of a case.
-SCALES = {"(us)": 1e-6, "[usec]": 1e-6, "(ms)": 1e-3, "(s)": 1.0, "MB/s": 1.0, "(MB/s)": 1.0, "Mbytes/sec": 1.0}
+SCALES = {
+    **{"(us)": 1e-6, "[usec]": 1e-6, "(ms)": 1e-3, "(s)": 1.0},
+    **{"MB/s": 1.0, "(MB/s)": 1.0, "Mbytes/sec": 1.0},
+    RATIO: 1.0,
+}
 REPETITIONS = ("Iterations", "#repetitions")
 #: Means over ranks, as quantiles of a collective are, beside the largest mean of a rank.
 MEAN_OF_RANKS = "Avg Latency(us)"
@@ -233,7 +238,7 @@ def extract_measurements(launch: PlannedLaunch, output: ProgramOutput) -> dict[s
     """
     titles = {benchmark.title for benchmark in launch.benchmarks}
     for table in output.tables:
-        if table.benchmark not in titles:
+        if table.benchmark not in titles and not PROGRAMS[launch.program].whole:
             raise RecordError(Verdict.INCORRECT, f"{table.benchmark!r} was not planned")
     found: dict[str, Measurement] = {}
     for benchmark in launch.benchmarks:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.formats import DATE_FORMAT, MEGABYTES, SECONDS, quantity
+from postprocess.base.formats import DATE_FORMAT, MEGABYTES, RATIO, SECONDS, quantity
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import OWN_PROGRAMS
@@ -26,7 +26,11 @@ from postprocess.stats.band import estimate_references
 from site_configs.schema.waivers import DIFFERENCES
 
 #: Least and most that a center may be: a call takes from a nanosecond to an hour, a rate is what memory can.
-PLAUSIBLE: dict[str, tuple[float, float]] = {SECONDS: (1e-9, 3600.0), MEGABYTES: (1e-3, 1e8)}
+PLAUSIBLE: dict[str, tuple[float, float]] = {
+    SECONDS: (1e-9, 3600.0),
+    MEGABYTES: (1e-3, 1e8),
+    RATIO: (1e-3, 1e6),
+}
 ABSURD_SPREAD = math.log(10)  #: launches of one machine do not differ by a factor of ten
 #: Relative difference allowed between the table and what follows from the headlines
 AGREEMENT = 1e-9

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import MEGABYTES, SECONDS, UNITS, parse_unit
+from postprocess.base.formats import MEGABYTES, RATIO, SECONDS, UNITS, parse_unit
 from postprocess.base.strict_json import format_external
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Prior, Reference
@@ -124,7 +124,7 @@ COUNTS = {
     "bytes": (0, 10**15),
     "launches": (1, 10**6),
 }
-CENTERS: dict[str, tuple[float, float]] = {SECONDS: (1e-10, 1e6), MEGABYTES: (1e-6, 1e12)}
+CENTERS: dict[str, tuple[float, float]] = {SECONDS: (1e-10, 1e6), MEGABYTES: (1e-6, 1e12), RATIO: (1e-6, 1e9)}
 MOST_SPREAD = math.log(1000)  #: launches of one machine that differ by such a factor mean nothing
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 

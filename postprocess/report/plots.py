@@ -13,15 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from postprocess.base import formats
-from postprocess.base.formats import MEGABYTES, SECONDS
+from postprocess.base.formats import MEGABYTES, RATIO, SECONDS
 from postprocess.base.sanitize import sanitize_line
 from postprocess.report import drawing
 from postprocess.report import drawing as small
 from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 
 MICRO = 1e6
-Y_LABELS = {SECONDS: "µs", drawing.MILLISECONDS: "ms", MEGABYTES: "MB/s"}
-SPOKEN = {SECONDS: "time", drawing.MILLISECONDS: "time", MEGABYTES: "bandwidth"}
+Y_LABELS = {SECONDS: "µs", drawing.MILLISECONDS: "ms", MEGABYTES: "MB/s", RATIO: "× C"}
+SPOKEN = {SECONDS: "time", drawing.MILLISECONDS: "time", MEGABYTES: "bandwidth", RATIO: "ratio"}
 MOST_MARKED = 8  #: points of a line that has its marker at each; a longer one has it at every few
 SPREAD = 1.5  #: of environments beside each other at the only place of x, as a factor
 MOST_LABELLED = 4  #: environments whose values are written beside their points

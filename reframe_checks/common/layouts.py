@@ -41,6 +41,15 @@ def list_gpu_layouts_on(part) -> list[Layout]:
     return [layout for layout in chosen if layout.per_node <= facts.gpus.per_node]
 
 
+def list_pair_layouts_on(part) -> list[Layout]:
+    """List the layout of two ranks on a node, where a partition can have it and no other was chosen."""
+    facts = PartitionFacts.of_partition(part)
+    pair = Layout(2, 2)
+    if facts.cores_per_node < 2 and not current_request().oversubscribe:
+        return []
+    return [each for each in select_layouts(part.name, replace(facts, layouts=(pair,))) if each == pair]
+
+
 def list_on_all_partitions(list_on: Callable[[Any], list[Layout]]) -> list[str]:
     """List every layout that a function lists on some partition of this site."""
     found = sorted({layout for part in runtime().system.partitions for layout in list_on(part)})

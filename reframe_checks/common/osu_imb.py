@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import reframe as rfm
 from reframe.core.backends import getlauncher
@@ -73,7 +74,7 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     #: Variables of which a site may say the values on a partition (``defaults``). ``max_pending_time`` is
     #: ReFrame's: how long a job may wait, as ``10m``.
-    site_variables = ("iterations", "left_out_above", "max_pending_time")
+    site_variables: tuple[str, ...] = ("iterations", "left_out_above", "max_pending_time")
 
     #: What is measured, a line each. ``Benchmark`` explains its parts; ``mpi_support.py`` what needs MPI 3.
     #:
@@ -186,7 +187,7 @@ class OsuImbCheck(LaunchCheck, family=True):
                 bytes=size,
             )
 
-    def method(self) -> dict[str, int]:
+    def method(self) -> dict[str, Any]:
         """Return the method: values are comparable only if it is equal."""
         windows = count_iterations(self.iterations, windows=True)
         return {"iterations": self.iterations, WINDOW_ITERATIONS: windows}

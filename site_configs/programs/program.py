@@ -27,6 +27,9 @@ class Program:
     own: bool = False  #: whether it is of the suite: its records and trials are those of mpicost
     on_request: bool = False  #: whether no night measures it
     needs_gpus: bool = False  #: whether nights measure it on partitions with GPUs only
+    #: Whether a start measures all of its routines, and those that were not chosen are not looked at.
+    whole: bool = False
+    verified: bool = False  #: whether every launch verifies its data, also one whose times count
     launches: int = 1  #: of a calibration that a night makes by itself
     caches: tuple[str, ...] = ("warm",)  #: what it can do to the caches before each trial
     #: Value of each option that it has, where the user says nothing; None where that depends on the case.
@@ -89,6 +92,15 @@ PROGRAMS = {
             needs_gpus=True,
             launches=20,
             options=OWN | {"trials": 51, "trial_rounds": 5},
+        ),
+        Program(
+            "bindings",
+            part_of="mpicost",
+            on_request=True,
+            whole=True,
+            verified=True,
+            launches=5,
+            options={"cache": "warm"},
         ),
     )
 }

@@ -10,7 +10,7 @@ import random
 import secrets
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -22,27 +22,28 @@ from postprocess.base.formats import DASH, TextTable, factor, microseconds, plur
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.agreement.compare import FEWEST_LAUNCHES, compute_ratio_interval
-from postprocess.extensions.agreement.languages import (
+from postprocess.model.verdict import RecordError, Verdict
+from postprocess.parsers.bindings import Exchange, read_exchange
+from site_configs.mpi.exchange import (
     BATCHES,
-    KINDS,
+    ELEMENT,
+    NOT_FOUND,
+    RANKS,
     ROUTINES,
-    Bench,
-    Exchange,
-    ExchangeError,
-    Language,
+    SIZES,
+    TIMED_OUT,
     Program,
-    Unavailable,
-    select_languages,
-    start_exchange,
+    list_options,
+    run_exchange,
 )
+from site_configs.mpi.exchange import C as BASIS
 from site_configs.mpi.family import is_used_otherwise, parse_mpi_word
 from site_configs.mpi.inventory import take_inventory
+from site_configs.mpi.languages import CONTROL, KINDS, Bench, Language, prepare_languages, select_languages
 from site_configs.mpi.probe import extract_identity
 from spack_envs.mirror.use import choose_mirror
 
 SCHEMA = 1
-BASIS = "c"
-CONTROL = "c-again"  #: the same program once more
 
 
 @dataclass(frozen=True)
@@ -116,29 +117,49 @@ def measure_mpi(
     name = bench.mpi.name
     result.libraries[name] = bench.mpi.library
     draw = random.Random(f"{result.seed} {name}")
-    ready: dict[Language, Program] = {}
+    ready = prepare_languages(bench, languages, say)
+    found: dict[Language, list[Exchange]] = {}
     for language in languages:
-        say(f"{name}: making {language.title} ready")
-        try:
-            ready[language] = language.prepare(bench)
-        except Unavailable as lacking:
-            fault = LanguageFault(name, language.name, language.title, str(lacking))
-            result.skipped.append(fault)
-    found: dict[Language, list[Exchange]] = {language: [] for language in ready}
+        if why := ready.lacking.get(language.name):
+            result.skipped.append(LanguageFault(name, language.name, language.title, why))
+        else:
+            found[language] = []
     for number in range(rounds):
         say(f"{name}: round {number + 1} of {rounds}")
         for language in draw.sample([*found], len(found)):
             try:
-                started = start_exchange(
-                    ready[language], bench.mpi.launcher, extract_identity(bench.mpi.library), sizes, bench.env
-                )
-            except ExchangeError as error:
+                library = extract_identity(bench.mpi.library)
+                program = ready.programs[language.name]
+                started = start_exchange(program, bench.mpi.launcher, library, sizes, bench.env)
+            except RecordError as error:
                 fault = LanguageFault(name, language.name, language.title, str(error))
                 result.failures.append(fault)
                 del found[language]
             else:
                 found[language].append(started)
     result.rows += compare_with_c(name, found)
+
+
+def start_exchange(
+    program: Program, launcher: Sequence[str], library: str, sizes: Sequence[int], env: Mapping[str, str]
+) -> Exchange:
+    """Start a program and read what it measured.
+
+    :param launcher: of the MPI, without its number of ranks
+    :param library: what MPI_Get_library_version has to say in it
+    :param sizes: in bytes, rising
+    :raises RecordError: for whatever is wrong, in one line
+    """
+    ran = run_exchange(program, (*launcher, "-n", str(RANKS)), list_options(sizes), env)
+    if ran.code in (NOT_FOUND, TIMED_OUT):
+        raise RecordError(Verdict.CRASHED, ran.errors)
+    try:
+        read = read_exchange(ran.output, program.library or library, sizes)
+    except RecordError as error:
+        raise RecordError(error.verdict, ": ".join(filter(None, [str(error), ran.errors]))) from None
+    if ran.code:
+        raise RecordError(Verdict.CRASHED, ": ".join(filter(None, [f"exit code {ran.code}", ran.errors])))
+    return read
 
 
 def compare_with_c(environment: str, found: dict[Language, list[Exchange]]) -> list[LanguageRatio]:
@@ -222,8 +243,6 @@ def format_cost(row: LanguageRatio) -> str:
 
 ALL = "all"
 FOLDER = "bindings"  #: of the work directory
-ELEMENT = 8  #: bytes of a double
-SIZES = (8, 1000, 10_000, 1_000_000)
 OTHERS = ("routine", "processes", "boundaries", "per_node", "partition")  #: have no meaning here
 
 

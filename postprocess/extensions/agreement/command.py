@@ -17,7 +17,6 @@ from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.agreement import compare, report
 from postprocess.extensions.agreement.bindings import ALL, measure_bindings
-from postprocess.extensions.agreement.languages import KINDS
 from postprocess.extensions.agreement.report import PAGE, build_agreement_document
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
@@ -41,6 +40,7 @@ from postprocess.session.lifecycle.finish import (
     finish_unanalysed,
     write_files,
 )
+from site_configs.mpi.languages import KINDS
 
 
 def topic_of(case: Case) -> compare.Topic:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from postprocess.base.formats import MEGABYTES, SECONDS, Unit, find_better_direction
+from postprocess.base.formats import MEGABYTES, RATIO, SECONDS, Unit, find_better_direction
 from site_configs.programs.program import PROGRAMS
 
-PRINTED: dict[str, float] = {SECONDS: 1e-8, MEGABYTES: 0.01}  #: smallest step of what both programs print
+#: Smallest step of what OSU and IMB print, and of a ratio.
+PRINTED: dict[str, float] = {SECONDS: 1e-8, MEGABYTES: 0.01, RATIO: 1e-6}
 
 
 #: Words beside those of mpicost. IMB's ``-off_cache`` takes another piece of a large buffer each time.

@@ -25,6 +25,7 @@ from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.osu_imb_launch import LOADED
 from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session
 from site_configs.programs.installed import find_executable
+from site_configs.programs.program import PROGRAMS
 
 FILE = "validated.json"  #: in a work directory
 MODE = "validate"
@@ -113,7 +114,7 @@ def verify_data(
     :param afresh: whether to verify it even so
     """
     path = context.work.root / FILE
-    measured = [run for run in finished if run.launch.benchmarks and run.outcome.records]
+    measured = [run for run in finished if has_unverified_data(run)]
     able = [run for run in measured if is_verifiable(run)]
     known = VerifiedBuilds() if afresh else recall(path, VerifiedBuilds)
     wanted = sorted({case for run in able for case in list_unverified(run, known)})
@@ -127,6 +128,12 @@ def verify_data(
     with context.progress.keeping("what is verified"):
         remember_verified(path, able, started, session)
     return replace(assess_verification(started, wanted, able), beyond=beyond)
+
+
+def has_unverified_data(run: FinishedLaunch) -> bool:
+    """Return whether a launch ended well, and its program verifies nothing where its times count."""
+    benchmarks = run.launch.benchmarks and not PROGRAMS[run.launch.program].verified
+    return bool(benchmarks and run.outcome.records)
 
 
 def run_verification(

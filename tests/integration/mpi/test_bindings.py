@@ -11,17 +11,10 @@ from pathlib import Path
 import pytest
 
 from postprocess.extensions.agreement.bindings import BindingsResult, format_bindings, measure_mpi
-from postprocess.extensions.agreement.languages import (
-    LANGUAGES,
-    SOURCES,
-    Bench,
-    Language,
-    Program,
-    prepare_c,
-    prepare_mpi4py,
-)
 from postprocess.extensions.papers.asides import load_languages
 from site_configs.common import work_directory
+from site_configs.mpi.exchange import Program
+from site_configs.mpi.languages import LANGUAGES, SOURCES, Bench, Language, prepare_c, prepare_mpi4py
 from tests.support.faults import plants
 from tests.support.mpi import find_mpi
 from tests.support.plumbline_runner import Workshop
@@ -156,3 +149,64 @@ def test_an_mpi_that_is_not_here_is_refused(workshop: Workshop) -> None:
     ended = workshop.run("agree", "--bindings", "all", "--environment", "none-1")
     assert ended.status == 2 and "--environment none-1" in ended.errors
     assert len(ended.errors.splitlines()) == 1
+
+
+PICKLED = "pingpong.mpi4py-pickled-single"
+SESSION = ("--program", "bindings", "--bytes", "1000", "--routine", f"pingpong.c,{PICKLED}", "--environment")
+SLOW = """
+import pickle, time
+_dumps = pickle.dumps
+def dumps(*words, **named):
+    time.sleep(0.002)
+    return _dumps(*words, **named)
+pickle.dumps = dumps
+"""
+WRONG = """
+import pickle
+_loads = pickle.loads
+def loads(*words, **named):
+    found = _loads(*words, **named)
+    return found[::-1] if hasattr(found, "shape") and found.size > 2 else found
+pickle.loads = loads
+"""
+
+
+@pytest.fixture
+def package(workshop: Workshop, bench: Bench) -> Path:
+    """The start of mpi4py in a work directory that has it for itself, to be changed."""
+    real, own = bench.unpack_wheel("mpi4py"), workshop.home / "mpi"
+    own.unlink()
+    own.mkdir()
+    for each in bench.lasting.iterdir():
+        if each.name != "bindings":
+            (own / each.name).symlink_to(each)
+    shutil.copytree(real, own / "bindings" / real.name, symlinks=True)
+    (found,) = own.glob("bindings/*/lib/python*/site-packages/mpi4py/__init__.py")
+    return found
+
+
+@plants("speed", "a sleep in every pickle", "a language of `--program bindings`", "regressed", 1,
+        "x C is … times as slow as its reference …")  # fmt: skip
+def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, package: Path, declared) -> None:
+    words = (*SESSION, find_mpi("mpich").name)
+    workshop.run("calibrate", *words, "--launches", "3").expect(0)
+    package.write_text(package.read_text() + SLOW)
+    ended = workshop.measure(*words)
+    shown = {case["routine"]: (case["unit"], case["verdict"]) for case in ended.summary["cases"]}
+    assert {routine: unit for routine, (unit, _) in shown.items()} == {"pingpong.c": "s", PICKLED: "x C"}
+    assert shown["pingpong.c"][1] in ("pass", "provisional", "fast", "cleared")
+    assert "not verified" not in ended.output + ended.errors
+    declared.check_session(ended, routine=PICKLED)
+
+
+@plants("data", "the numbers of every pickle, turned around", "a language of `--program bindings`",
+        "incorrect", 1, "wrong data: pingpong of 1 kB: … received")  # fmt: skip
+def test_wrong_data_of_a_language_is_of_that_language_alone(
+    workshop: Workshop, package: Path, declared
+) -> None:
+    package.write_text(package.read_text() + WRONG)
+    ended = workshop.measure(*SESSION, find_mpi("mpich").name, "--strict")
+    assert {case["verdict"] for case in ended.summary["cases"] if case["routine"] == "pingpong.c"} == {
+        "no-reference"
+    }
+    declared.check_session(ended, routine=PICKLED)

@@ -24,6 +24,7 @@ from postprocess.model.case import NAME
 from postprocess.model.routines.kernels import BYTES, KERNELS
 from postprocess.model.routines.mpicost import OWN_PROGRAM, ROUTINES, TOURNAMENT
 from postprocess.stats.acceptance import LEAST_LAUNCHES
+from site_configs.mpi.exchange import BINDINGS
 from site_configs.mpi.family import FAMILIES
 from site_configs.programs.program import PROGRAMS
 
@@ -311,6 +312,8 @@ def find_case_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:
         yield from find_own_faults(case)
     elif case.program == KERNELS:
         yield from find_kernel_faults(case)
+    elif case.program == BINDINGS:
+        yield "program", f"{BINDINGS}: what languages add on one node is nothing to commit to; choose another"
     elif case.statistic == "p99":
         yield "statistic", f"{case.program} prints no 99th percentile; take median or worst"
     if case.limit and (problem := find_quantity_fault(case.limit)):

@@ -1,4 +1,4 @@
-"""What a start of a language printed, the ratios over C, and their table."""
+"""The ratios over C and their table, and what each language needs."""
 
 from __future__ import annotations
 
@@ -10,67 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.extensions.agreement import languages
 from postprocess.extensions.agreement.bindings import (
     BindingsResult,
     LanguageFault,
     compare_with_c,
     format_bindings,
 )
-from postprocess.extensions.agreement.languages import (
-    BATCHES,
+from postprocess.parsers.bindings import Exchange
+from site_configs.mpi import languages, wheels
+from site_configs.mpi.exchange import count_calls, list_cases
+from site_configs.mpi.family import Mpi
+from site_configs.mpi.languages import (
     KINDS,
     LANGUAGES,
     Bench,
-    Exchange,
     Unavailable,
-    count_calls,
     find_fortran_wrapper,
     find_module_folders,
-    list_cases,
     prepare_rust,
-    read_exchange,
     select_languages,
 )
-from site_configs.mpi import wheels
-from site_configs.mpi.family import Mpi
-
-LIBRARY = "MPICH Version: 5.0.2"
-TIMES = " ".join(f"{n}.0e-06" for n in range(2, 2 + BATCHES))
-LINES = (f"{name} {bytes_} 0 {TIMES}" for name, bytes_ in list_cases([8]))
-GOOD = "\n".join([f"world 2 0 {LIBRARY}", *LINES, "end", ""])
-
-
-def test_the_least_of_the_batches_counts():
-    found = read_exchange(GOOD, LIBRARY, [8])
-    assert isinstance(found, Exchange) and found.level == "single"
-    assert found.seconds == {case: 2e-6 for case in list_cases([8])}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ("world 2", "world 1", "world of 1, not of 2"),
-        ("5.0.2", "5.0.21", "wrong library: it ran on MPICH Version: 5.0.21"),
-        ("bcast 8 0", "bcast 8 3", "wrong data: bcast of 8 B: 3 wrong numbers"),
-        ("end\n", "", "ended before its last case"),
-        (f"bcast 8 0 {TIMES}\n", "", "ended before its last case"),
-        (TIMES, TIMES[8:], f"not {BATCHES} times"),
-        (TIMES, TIMES.replace("2.0e-06", "0.0"), f"not {BATCHES} times"),
-        (TIMES, TIMES.replace("2.0e-06", "nan"), f"not {BATCHES} times"),
-        ("bcast 8 0", "bcast 8 few", "none of ours"),
-        ("barrier 0", "barrier 8", "ended before its last case"),
-        ("world", "word", "said nothing of its world"),
-    ],
-)
-def test_what_is_wrong_is_named(old: str, new: str, told: str):
-    assert told in str(read_exchange(GOOD.replace(old, new), LIBRARY, [8]))
-
-
-def test_a_binding_that_names_the_loaded_file_is_held_against_the_prefix(tmp_path):
-    output = GOOD.replace(LIBRARY, f"{tmp_path}/a/lib/libmpi.so.12")
-    assert isinstance(read_exchange(output, f"{tmp_path}/a", [8]), Exchange)
-    assert "wrong library" in str(read_exchange(output, f"{tmp_path}/b", [8]))
 
 
 def test_ratios_are_taken_within_the_round():

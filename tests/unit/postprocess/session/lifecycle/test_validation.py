@@ -149,3 +149,9 @@ def test_what_a_program_cannot_verify_is_told(tmp_path):
     launch = planned(program="imb", cases=(replace(BCAST, program="imb"),), benchmarks=(bcast,))
     (line,) = validation.describe_unverifiable([replace(launched(), launch=launch)])
     assert line == f"data not verified: imb of {launch.environment} (binary without CHECK)"
+
+
+def test_a_program_that_verifies_in_every_launch_needs_no_launch_for_it():
+    osu = launched()
+    own = replace(osu, launch=replace(osu.launch, program="bindings"))
+    assert [validation.has_unverified_data(each) for each in (osu, own)] == [True, False]

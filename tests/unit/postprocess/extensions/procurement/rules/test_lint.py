@@ -83,6 +83,7 @@ def test_sound_rules_are_read_whole() -> None:
         ("[category.baseline]", "[category.other]", 0, "category", "has no baseline"),
         ("osu = 7", "osu = 0", 4, "iterations.osu", "Expected `int` >= 1"),
         ('program = "osu"', 'program = "nccl"', 16, "case[1].program", "Invalid enum value"),
+        ('program = "osu"', 'program = "bindings"', 16, "case[1].program", "nothing to commit to"),
         ('program = "osu"', 'program = "kernels"', 17, "case[1].routine", "bibw: is no kernel"),
         (
             'program = "osu"\nroutine = "bibw"',

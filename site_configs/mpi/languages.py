@@ -1,25 +1,23 @@
-"""The programs of ``suite/bindings``: what each language needs to run on an MPI, one start and its output."""
+"""What each language needs to run its program of ``suite/bindings`` on an MPI."""
 
 from __future__ import annotations
 
-import math
+import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from postprocess.base.formats import plural, size
-from postprocess.base.processes import run_captured
 from site_configs.mpi import wheels
-from site_configs.mpi.family import Mpi, is_library, join_lines, spare_network
+from site_configs.mpi.exchange import RANKS, C, Program
+from site_configs.mpi.family import Mpi, join_lines, spare_network
 from site_configs.mpi.probe import ProbeError, run_step, strip_allocation
 
-SOURCES = Path(__file__).resolve().parents[3] / "suite" / "bindings"
+SOURCES = Path(__file__).resolve().parents[2] / "suite" / "bindings"
 MPI_LIBRARY = re.compile(r"=> (\S*/libmpi(?:ch)?\.so\S*)")  #: in a line of ldd
 BUILD_LIMIT = 600.0  #: seconds
 
@@ -47,7 +45,7 @@ class Bench:
     @property
     def c_program(self) -> Path:
         """The program in C, with which all others are compared."""
-        return self.folder / "c"
+        return self.folder / C
 
     @cached_property
     def library(self) -> Path:
@@ -80,117 +78,6 @@ class Bench:
             return wheels.install_wheels(f"bindings/{name}", self.lasting, self.wheels).root
         except wheels.WheelError as error:
             raise Unavailable(join_lines(str(error))) from None
-
-
-RANKS = 2
-BARRIER = "barrier"  #: without bytes: its calls are those of the least size
-ROUTINES = ("pingpong", "bcast", "allreduce", "alltoall", BARRIER)
-BATCHES = 5  #: that are timed; as many untimed ones go before them
-TIME_LIMIT = 120.0  #: seconds of a start; a usual one takes one
-MOST_CALLS, MOST_BATCH_BYTES = 200, 10_000_000  #: of a batch
-Case = tuple[str, int]  #: routine and bytes
-
-
-class ExchangeError(Exception):
-    """One line: what a start did wrong."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """A program that is ready to be started."""
-
-    command: tuple[str, ...]
-    #: of the ranks alone: a launcher may not bear the libraries of a language
-    variables: Mapping[str, str] = field(default_factory=dict)
-    launcher: tuple[str, ...] = ()  #: with its number of ranks, where it is not the MPI's
-    library: str = ""  #: what it has to say of its library, where that is not the MPI's name
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """What a start measured."""
-
-    level: str  #: of threads that was provided: ``single`` or ``multiple``
-    seconds: Mapping[Case, float]  #: of a call, the least of the batches
-
-
-def count_calls(bytes_: int) -> int:
-    """Return the calls of a batch."""
-    return max(1, min(MOST_CALLS, MOST_BATCH_BYTES // bytes_))
-
-
-def list_cases(sizes: Sequence[int]) -> list[Case]:
-    """List what a program measures, in its order."""
-    return [(each, size_) for each in ROUTINES for size_ in ((0,) if each == BARRIER else sizes)]
-
-
-def start_exchange(
-    program: Program, launcher: Sequence[str], library: str, sizes: Sequence[int], env: Mapping[str, str]
-) -> Exchange:
-    """Start a program and read what it measured.
-
-    :param launcher: of the MPI, without its number of ranks
-    :param library: what MPI_Get_library_version has to say in it
-    :param sizes: in bytes, rising
-    :raises ExchangeError: for whatever is wrong, in one line
-    """
-    own = [f"{name}={value}" for name, value in program.variables.items()]
-    words = [*(program.launcher or (*launcher, "-n", str(RANKS)))]
-    words += [*(["env", *own] if own and not program.launcher else []), *program.command]
-    words += [str(BATCHES), *(str(n) for each in sizes for n in (each, count_calls(each)))]
-    try:
-        done = run_captured(words, {**env, **program.variables} if program.launcher else env, TIME_LIMIT)
-    except OSError as error:
-        raise ExchangeError(f"cannot be started: {words[0]}: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise ExchangeError(f"did not end within {TIME_LIMIT:g} s") from None
-    read = read_exchange(done.stdout, program.library or library, sizes)
-    if done.returncode or isinstance(read, str):
-        said = join_lines(done.stderr)[-300:]
-        why = read if isinstance(read, str) else f"exit code {done.returncode}"
-        raise ExchangeError(": ".join(filter(None, [why, said])))
-    return read
-
-
-def read_exchange(output: str, library: str, sizes: Sequence[int]) -> Exchange | str:
-    """Read the output of a start; return what is wrong with it, if something is."""
-    lines = [line.split() for line in output.splitlines() if line.strip()]
-    world = next((line for line in lines if line[0] == "world" and len(line) > 3), None)
-    if world is None:
-        return "said nothing of its world"
-    if world[1] != str(RANKS):
-        return (
-            f"world of {world[1]}, not of {RANKS}: the launcher does not belong to the library that "
-            f"was loaded, {' '.join(world[3:])[:60]}"
-        )
-    said = " ".join(world[3:])
-    if not is_same_library(said, library):
-        return f"wrong library: it ran on {said[:60]}, not on {library[:60]}"
-    try:
-        own = [line for line in lines if line[0] in (*ROUTINES, "end")]
-        found = {(line[0], int(line[1])): line[2:] for line in own[:-1]}
-        wrong = {case: math.ceil(float(rest[0])) for case, rest in found.items()}
-        times = {case: [float(word) for word in rest[1:]] for case, rest in found.items()}
-    except (ValueError, IndexError, OverflowError):
-        return "a line that is none of ours"
-    for (routine, bytes_), count in wrong.items():
-        if count:
-            numbers = plural(count, "wrong number")
-            return f"wrong data: {routine} of {size(bytes_)}: {numbers} received"
-    planned = list_cases(sizes)
-    if [*times] != planned or len(own) != len(planned) + 1 or own[-1] != ["end"]:
-        return "ended before its last case"
-    if any(len(each) != BATCHES or not all(0 < t < math.inf for t in each) for each in times.values()):
-        return f"a case has not {BATCHES} times above 0"
-    level = "single" if world[2] == "0" else "multiple"
-    return Exchange(level, {case: min(each) for case, each in times.items()})
-
-
-def is_same_library(said: str, wanted: str) -> bool:
-    """Return whether a library is the wanted one; a binding that knows no more names the loaded file."""
-    if wanted.startswith("/"):
-        return Path(said).resolve().is_relative_to(Path(wanted).resolve())
-    return is_library(said, wanted)
 
 
 MPJ_SAYS = "MPJ Express"  #: for a library
@@ -356,9 +243,10 @@ class Language:
     prepare: Callable[[Bench], Program]
 
 
+CONTROL = "c-again"  #: the same program once more
 LANGUAGES = (
-    Language("c", "C", prepare_c),
-    Language("c-again", "C again", prepare_c),
+    Language(C, "C", prepare_c),
+    Language(CONTROL, "C again", prepare_c),
     *(
         Language(f"fortran-{module}", f"Fortran {module}", partial(prepare_fortran, module=module))
         for module in ("mpi_f08", "mpi")
@@ -381,5 +269,35 @@ KINDS = tuple(dict.fromkeys(each.name.partition("-")[0] for each in LANGUAGES))[
 
 def select_languages(kinds: Sequence[str] = ()) -> list[Language]:
     """Select C, and the languages of these kinds; all of none."""
-    chosen = {"c", *(kinds or KINDS)}
+    chosen = {C, *(kinds or KINDS)}
     return [each for each in LANGUAGES if each.name.partition("-")[0] in chosen]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The programs that were made ready for an MPI, and why others could not be had, by language."""
+
+    programs: Mapping[str, Program]
+    lacking: Mapping[str, str]
+
+
+def prepare_languages(bench: Bench, languages: Sequence[Language], say: Callable[[str], object] = str) -> Ready:
+    """Make the programs of languages ready, C before those that need it."""
+    programs: dict[str, Program] = {}
+    lacking: dict[str, str] = {}
+    for language in languages:
+        say(f"{bench.mpi.name}: making {language.title} ready")
+        try:
+            programs[language.name] = language.prepare(bench)
+        except Unavailable as why:
+            lacking[language.name] = str(why)
+    return Ready(programs, lacking)
+
+
+def hash_sources() -> str:
+    """Hash the sources of all programs: other ones measure something else."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.rglob("*")):
+        if path.is_file() and path.suffix != ".md":
+            digest.update(f"{path.relative_to(SOURCES)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,207 @@
+"""What a language costs over C, measured where it is asked for: ``./plumbline run --program bindings``.
+
+The programs are those of ``./plumbline agree --bindings``. A launch of a language has several rounds, in each
+of which C is started too, and its value is the time over that in C.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import reframe as rfm
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import parameter, run_before
+
+from postprocess.base.files import write_text
+from postprocess.base.processes import start_module
+from postprocess.base.records import read_record
+from postprocess.base.sanitize import quote_words
+from postprocess.model.case import Case
+from postprocess.model.interposed import WITNESS
+from postprocess.model.options import PROGRAM
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines.benchmark import Benchmark
+from postprocess.parsers.bindings import COLUMNS, RATIO, SECONDS
+from reframe_checks.common.language_rounds import LanguageRounds, LanguageStart
+from reframe_checks.common.layouts import list_on_all_partitions, list_pair_layouts_on
+from reframe_checks.common.osu_imb import OsuImbCheck, Start
+from reframe_checks.common.several_starts import launcher_words
+from reframe_checks.common.user_options import SOURCE, read_choice
+from site_configs.common import work_directory
+from site_configs.mpi.exchange import BARRIER, BATCHES, BINDINGS, ELEMENT, ROUTINES, SIZES, C, list_options
+from site_configs.mpi.inventory import find_inventory
+from site_configs.mpi.languages import (
+    CONTROL,
+    LANGUAGES,
+    Bench,
+    Ready,
+    Unavailable,
+    hash_sources,
+    prepare_languages,
+)
+from site_configs.mpi.probe import extract_identity
+from site_configs.topology.layouts import Layout
+from spack_envs.mirror.manifest import find_named_mirror
+from spack_envs.mirror.use import JARS, WHEELS
+
+ROUNDS = 5  #: of a launch
+MEASURED = [each for each in LANGUAGES if each.name != CONTROL]
+
+
+@rfm.simple_test
+class bindings(OsuImbCheck):
+    """Each routine in each language: ``bcast.rust``; C itself by its time."""
+
+    descr = "MPI from several languages, beside C"
+    program = BINDINGS
+    layout = parameter(list_on_all_partitions(list_pair_layouts_on))
+    site_variables = ("left_out_above", "max_pending_time")
+    iterations = ROUNDS * BATCHES
+    own_sizes = [*SIZES]
+    table = tuple(
+        Benchmark(
+            *(name, name, name),
+            COLUMNS[unit],
+            unit,
+            ranks="two",
+            sizes=(0,) if routine == BARRIER else None,
+            least=ELEMENT,
+            executable=C,
+        )
+        for language in MEASURED
+        for routine in ROUTINES
+        for name, unit in [(f"{routine}.{language.name}", SECONDS if language.name == C else RATIO)]
+    )
+
+    def layouts_on(self, part) -> list[Layout]:
+        """Return the one layout: two ranks on a node have the shortest messages."""
+        return list_pair_layouts_on(part)
+
+    def measures_on(self, part) -> bool:
+        """Return whether anything was chosen; of simulated time all is skipped with its reason."""
+        return any(self.sizes_of(benchmark) for benchmark in self.chosen_benchmarks())
+
+    def is_extra(self, benchmark: Benchmark) -> bool:
+        """Return whether neither the program nor the case was asked for."""
+        named = self.program in read_choice(PROGRAM.variable, [])
+        return not named and benchmark.routine not in (self.wanted_routines() or {})
+
+    def starts(self) -> Iterator[Start]:
+        """Yield a start for each language."""
+        for language in MEASURED:
+            own = [each for each in self.chosen_benchmarks() if split_language(each.routine) == language.name]
+            yield Start(language.name, own, sorted({size for each in own for size in self.sizes_of(each)}))
+
+    def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
+        """Return the cases of a benchmark: a barrier has a size of its own."""
+        return super().cases_of(benchmark, self.sizes_of(benchmark))
+
+    def planned_launches(self) -> list[PlannedLaunch]:
+        """Return a launch for each language; their starts take turns."""
+        starts = [self.planned_start(start, "") for start in self.starts() if start.benchmarks]
+        self.limit_job(starts, ROUNDS)
+        return starts
+
+    def explain_unmeasured(self, benchmark: Benchmark) -> str:
+        """Explain why a language cannot be had; empty if it can."""
+        lacking = self.ready.lacking
+        return lacking.get(C) or lacking.get(split_language(benchmark.routine), "")
+
+    @cached_property
+    def ready(self) -> Ready:
+        """The programs of this MPI, made ready once in a session."""
+        try:
+            bench = self.find_bench()
+        except Unavailable as lacking:
+            return Ready({}, {C: str(lacking)})
+        file = bench.folder / "ready.json"
+        if not file.exists():
+            bench.folder.mkdir(parents=True, exist_ok=True)
+            chosen = {C, *(split_language(each.routine) for each in self.chosen_benchmarks())}
+            languages = [each for each in MEASURED if each.name in chosen]
+            write_text(file, json.dumps(asdict(prepare_languages(bench, languages)), indent=1))
+        return read_record(file, Ready)
+
+    def find_bench(self) -> Bench:
+        """Find the MPI and the folder in which its programs are made.
+
+        :raises Unavailable: where they cannot be.
+        """
+        if self.facts.exact:
+            raise Unavailable("what a language adds takes no simulated time")
+        facts, work = self.environment_facts, work_directory()
+        known = find_inventory(work).mpis if self.current_partition.scheduler.registered_name == "local" else ()
+        mpi = next((each for each in known if each.name == self.current_environ.name), None)
+        if mpi is None or facts.compilers != (mpi.mpicc,):
+            fix = "call it in a job of one node, with --site local"
+            raise Unavailable(f"languages are compared on the node where ./plumbline is called: {fix}")
+        if mpi.standard_abi or mpi.layer:
+            raise Unavailable("bindings are those of the MPI as it is")
+        mirror = find_named_mirror(work, None)
+        folders = [mirror / name if mirror else None for name in (WHEELS, JARS)]
+        return Bench(mpi, self.session / BINDINGS / mpi.name, work / "mpi", *folders)
+
+    def options_of(self, launch: PlannedLaunch) -> list[str]:
+        """Return the options, which all languages have."""
+        return list_options(sorted({case.bytes for case in launch.cases if case.bytes}) or [SIZES[0]])
+
+    def method(self) -> dict[str, Any]:
+        """Return the method: values are comparable only if it is equal."""
+        return {"iterations": self.iterations, "bindings": hash_sources()}
+
+    def built_for(self, _: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
+        """Return the build that the witness is of."""
+        return self.mpicost
+
+    @run_before("run")
+    def set_commands(self):
+        """Write the job: all languages by rounds, in one process that starts them."""
+        started = self.started()
+        words = launcher_words(self)
+        file = Path(self.session, "raw", f"{started[0].name}.rounds.json") if started else Path()
+        if started:
+            write_text(file, json.dumps(asdict(self.plan_rounds(started, tuple(shlex.split(words)))), indent=1))
+        lines = [self.line_of_limits(each) for each in started]
+        moments = [self.line_of_moment(each) for each in started]
+        run = quote_words([*start_module(SOURCE, "reframe_checks.common.language_rounds"), str(file)])
+        self.prerun_cmds = [*lines, *moments, run, *moments]
+        self.job.launcher = getlauncher("local")()
+        self.executable = "true"
+
+    def plan_rounds(self, started: list[PlannedLaunch], launcher: tuple[str, ...]) -> LanguageRounds:
+        """Plan the rounds of a job."""
+        library = extract_identity(self.environment_facts.library)
+        prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
+        sizes = {case.bytes for launch in started for case in launch.cases if case.bytes}
+        programs = self.ready.programs
+        return LanguageRounds(
+            c=programs[C],
+            library=library,
+            starts=tuple(
+                LanguageStart(
+                    launch.start,
+                    programs[launch.start],
+                    programs[launch.start].library or library,
+                    launch.token,
+                    *(str(path(self.session)) for path in (launch.witness, launch.output, launch.ending)),
+                )
+                for launch in started
+            ),
+            launcher=launcher,
+            options=tuple(list_options(sorted(sizes) or [SIZES[0]])),
+            rounds=ROUNDS,
+            limit=max(launch.time_limit for launch in started),
+            witness=str(prefix / WITNESS),
+            seed=started[0].token,
+        )
+
+
+def split_language(routine: str) -> str:
+    """Split the language off the name of a case."""
+    return routine.partition(".")[2]

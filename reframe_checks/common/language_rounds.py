@@ -1,0 +1,109 @@
+"""Run in a job: each language once a round, in drawn order, and C in each of them.
+
+A start under the witness goes before the rounds, of the program in C, once for each language: it tells on what
+the launch of that language ran, and its times are of no use. Each language proves its library itself. One that
+fails ends there; where C does, all do.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from postprocess.base.files import write_text
+from postprocess.base.records import read_record
+from postprocess.model.verdict import RecordError
+from postprocess.parsers.bindings import format_start, read_exchange
+from site_configs.mpi.exchange import C, Program, Ran, run_exchange
+
+
+@dataclass(frozen=True)
+class LanguageStart:
+    """A language, and the files of its launch."""
+
+    language: str
+    program: Program
+    library: str  #: what it has to say of its library
+    token: str
+    witness: str
+    output: str
+    ending: str
+
+
+@dataclass(frozen=True)
+class LanguageRounds:
+    """What a job measures."""
+
+    c: Program
+    library: str  #: what C has to say of its library
+    starts: tuple[LanguageStart, ...]
+    launcher: tuple[str, ...]  #: with its number of ranks
+    options: tuple[str, ...]  #: of every program
+    rounds: int
+    limit: float  #: seconds of a start
+    witness: str  #: the library that is loaded in front of the MPI
+    seed: str
+
+
+def measure_rounds(job: LanguageRounds, env: Mapping[str, str]) -> None:
+    """Measure all rounds, and write output and exit code of each launch."""
+    going: dict[str, LanguageStart] = {}
+    preloaded = ":".join(filter(None, [job.witness, env.get("LD_PRELOAD")]))  # the witness tells of others
+    for start in job.starts:
+        own = {"LD_PRELOAD": preloaded, "PLUMBLINE_WITNESS": start.witness, "PLUMBLINE_TOKEN": start.token}
+        ran = run(job, replace(job.c, variables=own), env)
+        sys.stderr.write(ran.stderr + ran.output)  # by which transports a verbose start talks
+        write_text(Path(start.output), "")
+        if ran.code:
+            end_launch(start, ran)
+        else:
+            going[start.language] = start
+    draw = random.Random(job.seed)
+    for number in range(1, job.rounds + 1) if going else ():
+        programs = {C: job.c} | {name: start.program for name, start in going.items()}
+        names = sorted(programs)
+        ran_by_name = {name: run(job, programs[name], env) for name in draw.sample(names, len(names))}
+        for start in list(going.values()):
+            parts = {C: job.library, start.language: start.library}
+            with open(start.output, "a", encoding="utf-8") as file:
+                for name, library in parts.items():
+                    file.write(format_start(number, name, library, ran_by_name[name].output))
+            failed = [
+                ran_by_name[name] for name, library in parts.items() if has_failed(ran_by_name[name], library)
+            ]
+            if failed:
+                end_launch(start, failed[0])
+                del going[start.language]
+        if not going:
+            return
+    for start in going.values():
+        end_launch(start, Ran(0))
+
+
+def run(job: LanguageRounds, program: Program, env: Mapping[str, str]) -> Ran:
+    """Start a program once."""
+    return run_exchange(program, job.launcher, job.options, env, job.limit)
+
+
+def has_failed(ran: Ran, library: str) -> bool:
+    """Return whether a start failed, or did something wrong."""
+    try:
+        read_exchange(ran.output, library)
+    except RecordError:
+        return True
+    return bool(ran.code)
+
+
+def end_launch(start: LanguageStart, ran: Ran) -> None:
+    """Write the exit code of a launch; what its program said goes to standard error."""
+    if ran.errors:
+        print(f"{start.language}: {ran.errors}", file=sys.stderr)
+    write_text(Path(start.ending), f"{ran.code}\n")
+
+
+if __name__ == "__main__":
+    measure_rounds(read_record(Path(sys.argv[1]), LanguageRounds), os.environ)

@@ -1,0 +1,87 @@
+"""The program that each language has in ``suite/bindings``: what it measures, and one start of it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from postprocess.base.processes import run_captured
+from site_configs.mpi.family import join_lines
+
+BINDINGS = "bindings"  #: the program of a run
+C = "c"  #: the language with which all others are compared
+RANKS = 2
+BARRIER = "barrier"  #: without bytes: its calls are those of the least size
+ROUTINES = ("pingpong", "bcast", "allreduce", "alltoall", BARRIER)
+SIZES = (8, 1000, 10_000, 1_000_000)
+ELEMENT = 8  #: bytes of a double
+BATCHES = 5  #: that are timed; as many untimed ones go before them
+TIME_LIMIT = 120.0  #: seconds of a start; a usual one takes one
+MOST_CALLS, MOST_BATCH_BYTES = 200, 10_000_000  #: of a batch
+TIMED_OUT, NOT_FOUND = 124, 127  #: exit codes, as a shell has them
+Case = tuple[str, int]  #: routine and bytes
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that is ready to be started."""
+
+    command: tuple[str, ...]
+    #: of the ranks alone: a launcher may not bear the libraries of a language
+    variables: Mapping[str, str] = field(default_factory=dict)
+    launcher: tuple[str, ...] = ()  #: with its number of ranks, where it is not the MPI's
+    library: str = ""  #: what it has to say of its library, where that is not the MPI's name
+
+
+def count_calls(bytes_: int) -> int:
+    """Return the calls of a batch."""
+    return max(1, min(MOST_CALLS, MOST_BATCH_BYTES // bytes_))
+
+
+def list_cases(sizes: Sequence[int]) -> list[Case]:
+    """List what a program measures, in its order."""
+    return [(each, size_) for each in ROUTINES for size_ in ((0,) if each == BARRIER else sizes)]
+
+
+def list_options(sizes: Sequence[int]) -> list[str]:
+    """List the options that tell a program to measure these sizes in bytes, which rise."""
+    return [str(BATCHES), *(str(n) for each in sizes for n in (each, count_calls(each)))]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A start that is over."""
+
+    code: int
+    output: str = ""
+    stderr: str = ""
+
+    @property
+    def errors(self) -> str:
+        """The end of what it said on standard error, in one line."""
+        return join_lines(self.stderr)[-300:]
+
+
+def run_exchange(
+    program: Program,
+    launcher: Sequence[str],
+    options: Sequence[str],
+    env: Mapping[str, str],
+    limit: float = TIME_LIMIT,
+) -> Ran:
+    """Start a program and wait for its end.
+
+    :param launcher: of the MPI, with its number of ranks
+    :param limit: in seconds
+    """
+    own = [f"{name}={value}" for name, value in program.variables.items()]
+    words = [*(program.launcher or launcher)]
+    words += [*(["env", *own] if own and not program.launcher else []), *program.command, *options]
+    try:
+        done = run_captured(words, {**env, **program.variables} if program.launcher else env, limit)
+    except OSError as error:
+        return Ran(NOT_FOUND, stderr=f"cannot be started: {words[0]}: {error.strerror}")
+    except subprocess.TimeoutExpired:
+        return Ran(TIMED_OUT, stderr=f"did not end within {limit:g} s")
+    return Ran(done.returncode, done.stdout, done.stderr)
