@@ -179,7 +179,7 @@ def decide_suspicion(
     tonight = SessionValue(sum(logs) / len(logs), max(result.launches, 1) * len(logs), number_day_of_now())
     where = " in fresh launches" if confirmed else ""
     told = f"{_name_trials(result)} {format_slower(math.exp(tonight.log))}{where}"
-    if confirmed and is_gross(result, judged, tonight):
+    if confirmed and is_gross(result, judged, tonight, min(logs)):
         return replace(result, reason=f"{told}: more than sessions bring; {result.reason}")
     before = history.find_run(result.case, reference, result.by_headline)
     if run := detection.find_slow_run(judged, [tonight, *before]):
@@ -190,16 +190,20 @@ def decide_suspicion(
     return replace(result, verdict=Verdict.SUSPECT, reason=f"{told}; {result.reason}; {rest}")
 
 
-def is_gross(result: CaseResult, reference: Reference, tonight: SessionValue) -> bool:
+def is_gross(result: CaseResult, reference: Reference, tonight: SessionValue, fastest: float) -> bool:
     """Return whether a case is slower tonight than sessions bring.
 
-    Few launches know little of the machine's bad moments: then even the fastest trial must be so slow, and
-    what is only a mean of trials is never called at once.
+    Few launches know little of the machine's bad moments: then even the fastest trial must be so slow, and of a
+    program that prints means even the fastest fresh launch, as for a single value.
+
+    :param fastest: of the fresh values, as a deviation on the logarithm
     """
     distance = detection.compute_gross_distance(reference, tonight.launches)
     if tonight.log <= distance or not reference.few_launches:
         return tonight.log > distance
-    best = result.summary.minimum if result.summary else 0.0
+    if result.summary is None:
+        return fastest > detection.compute_gross_distance(reference, max(result.launches, 1))
+    best = result.summary.minimum
     return best > 0 and math.log(best / reference.center) > distance
 
 

@@ -74,17 +74,25 @@ def test_what_is_gross_is_called_on_the_first_day(factor: float, verdict: Verdic
     assert decide_suspicion(low, 5 * [value], rate, NO_HISTORY).verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("fastest", "verdict"), [(1.01, Verdict.REGRESSED), (0.99, Verdict.SUSPECT), (None, Verdict.SUSPECT)]
-)
-def test_against_few_launches_even_the_fastest_trial_must_be_gross(fastest: float | None, verdict: Verdict):
-    few = replace(REFERENCE, launches=5, headline=None)
-    gross = 1e-5 * math.exp(compute_gross_distance(few, 5))
-    result = slow(2 * gross)
-    if fastest is not None:
-        times = (gross, gross, gross, fastest * gross, gross, gross)
-        result = replace(result, summary=TrialSummary(*times, 50, 0, 0, False, False))
-    assert decide_suspicion(result, 5 * [2 * gross], few, NO_HISTORY).verdict == verdict
+FEW = replace(REFERENCE, launches=5, headline=None)
+
+
+@pytest.mark.parametrize(("fastest", "verdict"), [(1.01, Verdict.REGRESSED), (0.99, Verdict.SUSPECT)])
+def test_against_few_launches_even_the_fastest_trial_must_be_gross(fastest: float, verdict: Verdict):
+    gross = 1e-5 * math.exp(compute_gross_distance(FEW, 5))
+    times = (gross, gross, gross, fastest * gross, gross, gross)
+    result = replace(slow(2 * gross), summary=TrialSummary(*times, 50, 0, 0, False, False))
+    assert decide_suspicion(result, 5 * [2 * gross], FEW, NO_HISTORY).verdict == verdict
+
+
+@pytest.mark.parametrize(("fastest", "verdict"), [(1.01, Verdict.REGRESSED), (0.99, Verdict.SUSPECT)])
+def test_against_few_launches_each_fresh_launch_of_a_program_of_means_must_be_gross(
+    fastest: float, verdict: Verdict
+):
+    gross = 1e-5 * math.exp(compute_gross_distance(FEW, 1))
+    result = replace(slow(4 * gross), summary=None, launches=1)
+    fresh = [*(4 * [4 * gross]), fastest * gross]
+    assert decide_suspicion(result, fresh, FEW, NO_HISTORY).verdict == verdict
 
 
 @pytest.mark.parametrize(
