@@ -157,7 +157,7 @@ SLOW = """
 import pickle, time
 _dumps = pickle.dumps
 def dumps(*words, **named):
-    time.sleep(0.002)
+    time.sleep(0.0003)
     return _dumps(*words, **named)
 pickle.dumps = dumps
 """
