@@ -17,6 +17,7 @@ from typing import Any
 
 from postprocess.base import files
 from postprocess.base.records import recall, remember
+from postprocess.judging.outcome import read_exit_code
 from postprocess.judging.retest import build_retest_choice
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
@@ -260,9 +261,10 @@ def hear(
         if launch.run:
             context.proven[launch.launch.partition, launch.launch.environment] = launch
         output = read_output(launch, session)
+        ended = read_exit_code(launch.launch.ending(session))  # its table may be full of what was told
         for place in list_pairs(launch.launch):
             said[place] += [path for path in read_paths(output) if path.pairs == place[-1]]
-            ended_well |= {place} if launch.outcome.records else set()
+            ended_well |= {place} if ended == 0 else set()
             if place[-1] == "network" and (devices := list_fabrics(launch.node_facts)):
                 context.fabrics[place] = devices
     context.heard.update(

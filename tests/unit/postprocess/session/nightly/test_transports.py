@@ -30,7 +30,7 @@ from postprocess.session.nightly.transports import (
 )
 from site_configs.schedulers.base import Ending
 from site_configs.schema.transports import ExpectedTransport
-from tests.support.factories.launch import finished
+from tests.support.factories.launch import finished, leave
 from tests.support.faults import Declared, plants
 
 NODE = "s:p", "mpi", "node"
@@ -273,6 +273,19 @@ def test_only_what_was_calibrated_is_remembered_afresh(tmp_path: Path) -> None:
     assert recall(file, KnownTransports).places == {" ".join(NODE): ("openmpi:sysv",)}
     moved.remember(file, afresh=True, environments={"mpi"})
     assert recall(file, KnownTransports).places == {" ".join(NODE): ("openmpi:posix",)}
+
+
+@pytest.mark.parametrize(("code", "silent"), [("0\n", False), ("1\n", True), (None, True)])
+def test_a_start_whose_table_is_unreadable_among_what_its_library_tells_has_not_failed(
+    tmp_path: Path, code: str | None, silent: bool
+) -> None:
+    refused = fail_launch(Verdict.INCOMPLETE, "line 7: not a line of the first lines")
+    run = finished(tmp_path, outcome=refused)
+    leave(tmp_path, run.launch, code=code)
+    context = Silent(tmp_path)
+    place = run.launch.partition, run.launch.environment, "node"
+    hear(cast("SessionContext", context), [run], tmp_path, [place])
+    assert (place not in context.heard) == silent
 
 
 def test_what_a_command_has_heard_it_does_not_ask_again(tmp_path: Path) -> None:
