@@ -46,6 +46,7 @@ from site_configs.mpi.languages import (
     prepare_languages,
 )
 from site_configs.mpi.probe import extract_identity
+from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.layouts import Layout
 from spack_envs.mirror.manifest import find_named_mirror
 from spack_envs.mirror.use import JARS, WHEELS
@@ -136,7 +137,8 @@ class bindings(OsuImbCheck):
         if self.facts.exact:
             raise Unavailable("what a language adds takes no simulated time")
         facts, work = self.environment_facts, work_directory()
-        known = find_inventory(work).mpis if self.current_partition.scheduler.registered_name == "local" else ()
+        batch = find_scheduler(self.current_partition.scheduler.registered_name).batch
+        known = () if batch else find_inventory(work).mpis
         mpi = next((each for each in known if each.name == self.current_environ.name), None)
         if mpi is None or facts.compilers != (mpi.mpicc,):
             fix = "call it in a job of one node, with --site local"

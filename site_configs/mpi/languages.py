@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
+from postprocess.base.files import read_regular
 from site_configs.mpi import wheels
 from site_configs.mpi.exchange import RANKS, C, Program
 from site_configs.mpi.family import Mpi, join_lines, spare_network
@@ -299,5 +300,5 @@ def hash_sources() -> str:
     digest = hashlib.sha256()
     for path in sorted(SOURCES.rglob("*")):
         if path.is_file() and path.suffix != ".md":
-            digest.update(f"{path.relative_to(SOURCES)}\0".encode() + path.read_bytes())
+            digest.update(f"{path.relative_to(SOURCES)}\0".encode() + read_regular(path))
     return digest.hexdigest()[:16]

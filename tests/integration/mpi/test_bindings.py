@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,9 +172,10 @@ pickle.loads = loads
 
 
 @pytest.fixture
-def package(workshop: Workshop, bench: Bench) -> Path:
+def package(workshop: Workshop, bench: Bench) -> Iterator[Path]:
     """The start of mpi4py in a work directory that has it for itself, to be changed."""
     real, own = bench.unpack_wheel("mpi4py"), workshop.home / "mpi"
+    shared = own.readlink()
     own.unlink()
     own.mkdir()
     for each in bench.lasting.iterdir():
@@ -182,7 +183,9 @@ def package(workshop: Workshop, bench: Bench) -> Path:
             (own / each.name).symlink_to(each)
     shutil.copytree(real, own / "bindings" / real.name, symlinks=True)
     (found,) = own.glob("bindings/*/lib/python*/site-packages/mpi4py/__init__.py")
-    return found
+    yield found
+    shutil.rmtree(own)
+    own.symlink_to(shared)
 
 
 @plants("speed", "a sleep in every pickle", "a language of `--program bindings`", "regressed", 1,

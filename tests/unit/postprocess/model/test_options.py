@@ -42,7 +42,8 @@ def test_the_parser_has_it_and_gives_a_value_of_its_kind(option):
 def test_no_option_of_the_parser_that_the_checks_are_told_is_left_out():
     """What is here and in no table would be parsed, and nothing would come of it."""
     others = {"site", "mpis", "environment", "time_limit", "oversubscribe", "set_env"}
-    others |= {"launches", "confirm_after", "confirm_within", "json", "references", "force", "help"}
+    others |= {"launches", "confirm_after", "confirm_within", "json", "references", "force"}
+    others |= {"help", "help_all"}
     others |= {"family"}  # which stands for names of routines
     others |= {"failed"}  # which takes all options from another session
     others |= {"junit", "openmetrics", "on_failure"}
