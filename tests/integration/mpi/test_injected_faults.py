@@ -165,7 +165,7 @@ def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
         "pass or fast", 0, "(exit status 0)")  # fmt: skip
 @pytest.mark.long
 def test_one_slow_launch_of_three_is_outvoted(workshop, reviewed, mpich, library, tmp_path, declared):
-    """ReFrame fails that launch, and so does Plumbline: they agree."""
+    """ReFrame fails that launch alone; the median of the three, which Plumbline judges, is healthy."""
     mark = tmp_path / "mark"
     mark.touch()
     beyond = beyond_all(reviewed, mpich)
@@ -174,7 +174,9 @@ def test_one_slow_launch_of_three_is_outvoted(workshop, reviewed, mpich, library
     ended = workshop.measure(*options, "--launches", "3").expect(0)
     assert not mark.exists()
     assert {case["launches"] for case in ended.summary["cases"]} == {3}
-    assert "fail" in ended.output and "measuring" not in ended.output
+    said = (workshop.home / "sessions" / ended.summary["session"] / "reframe" / "output.txt").read_text()
+    assert said.count("[     FAIL ]") == 1
+    assert "measuring" not in ended.output
     declared.check(ended.verdicts().values(), ended.status, [ended.output])
 
 
