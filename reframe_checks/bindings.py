@@ -1,4 +1,4 @@
-"""What a language costs over C, measured where it is asked for: ``./plumbline run --program bindings``.
+"""Measure what a language costs over C, on request: ``./plumbline run --program bindings``.
 
 The programs are those of ``./plumbline agree --bindings``. A launch of a language has several rounds, in each
 of which C is started too, and its value is the time over that in C.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -151,7 +151,7 @@ class bindings(OsuImbCheck):
 
     def options_of(self, launch: PlannedLaunch) -> list[str]:
         """Return the options, which all languages have."""
-        return list_options(sorted({case.bytes for case in launch.cases if case.bytes}) or [SIZES[0]])
+        return list_options_of([launch])
 
     def method(self) -> dict[str, Any]:
         """Return the method: values are comparable only if it is equal."""
@@ -180,7 +180,6 @@ class bindings(OsuImbCheck):
         """Plan the rounds of a job."""
         library = extract_identity(self.environment_facts.library)
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
-        sizes = {case.bytes for launch in started for case in launch.cases if case.bytes}
         programs = self.ready.programs
         return LanguageRounds(
             c=programs[C],
@@ -196,12 +195,18 @@ class bindings(OsuImbCheck):
                 for launch in started
             ),
             launcher=launcher,
-            options=tuple(list_options(sorted(sizes) or [SIZES[0]])),
+            options=tuple(list_options_of(started)),
             rounds=ROUNDS,
             limit=max(launch.time_limit for launch in started),
             witness=str(prefix / WITNESS),
             seed=started[0].token,
         )
+
+
+def list_options_of(launches: Iterable[PlannedLaunch]) -> list[str]:
+    """List the options that measure all cases of some launches; a barrier needs a size, too."""
+    sizes = {case.bytes for launch in launches for case in launch.cases if case.bytes}
+    return list_options(sorted(sizes) or [SIZES[0]])
 
 
 def split_language(routine: str) -> str:

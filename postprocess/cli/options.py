@@ -32,6 +32,7 @@ class Option:
     help: str
     told: str = ""  #: in the place of ``{}``, unless a command says something else
     more: Mapping[str, Any] = field(default_factory=dict)  #: further arguments for argparse
+    seldom: bool = False  #: whether few people need it, and none on the first day
 
     @property
     def flag(self) -> str:
@@ -112,6 +113,7 @@ OPTIONS = {
             None,
             "measure the process counts of Luecke et al. (2003) too: k and k+1 at socket, node and switch "
             "boundaries, and halfway between powers of two",
+            seldom=True,
         ),
         Option(
             WHAT,
@@ -129,12 +131,14 @@ OPTIONS = {
             "IMB on files; or all that the page of a paper "
             "needs, by its sizes, caches and trials: luecke, rus, taboada, commtest",
             more={"choices": sorted([*mpicost.FAMILIES, *PAPER_FAMILIES])},
+            seldom=True,
         ),
         Option(
             WHAT,
             "--peers RANK,...",
             option_types.parse_counts,
             "only these partners of rank 0 in ping-pong (default: those of the check)",
+            seldom=True,
         ),
         Option(
             WHAT,
@@ -143,19 +147,21 @@ OPTIONS = {
             "message sizes in bytes{}",
             "; multiples of 8 where mpicost computes (default: those of the check)",
         ),
-        Option(HOW, "--trials N", option_types.parse_trials, "{}", JUDGED_TRIALS),
+        Option(HOW, "--trials N", option_types.parse_trials, "{}", JUDGED_TRIALS, seldom=True),
         Option(
             HOW,
             "--rounds N",
             option_types.parse_rounds,
             "rounds in which mpicost visits its cases, each time for a share of their trials (default: as of "
             f"--trials, else {mpicost.TRIAL_ROUNDS})",
+            seldom=True,
         ),
         Option(
             HOW,
             "--iterations N",
             option_types.parse_iterations,
             f"iterations of OSU and IMB per message size (default: {ITERATIONS}); a fifth in bandwidth tests",
+            seldom=True,
         ),
         Option(
             HOW,
@@ -165,6 +171,7 @@ OPTIONS = {
             "leave them warm (default: {}); rotate: IMB with changing buffers",
             mpicost.CACHE,
             {"choices": (*mpicost.CACHES, ROTATE)},
+            seldom=True,
         ),
         Option(
             HOW,
@@ -173,15 +180,19 @@ OPTIONS = {
             f"how mpicost synchronises processes before a trial (default: {mpicost.SYNC}); loop: once for many "
             "calls, whose mean is the trial, warm caches; OSU and IMB: what they time in a loop",
             more={"choices": mpicost.SYNCHRONISERS},
+            seldom=True,
         ),
-        Option(HOW, "--time-limit SECONDS", option_types.parse_seconds, "end a launch after this time"),
-        Option(HOW, "--oversubscribe", None, "allow more processes than cores"),
+        Option(
+            HOW, "--time-limit SECONDS", option_types.parse_seconds, "end a launch after this time", seldom=True
+        ),
+        Option(HOW, "--oversubscribe", None, "allow more processes than cores", seldom=True),
         Option(
             HOW,
             "--set-env ENVIRONMENT:NAME=VALUE",
             option_types.parse_assignment,
             "set a variable for the launches of one environment; may be repeated",
             more={"action": "append", "default": []},
+            seldom=True,
         ),
         Option(
             HOW,
@@ -196,6 +207,7 @@ OPTIONS = {
             option_types.parse_seconds,
             "time for all launches of mpicost at one layout with one MPI (default: that of the site, "
             f"else {mpicost.SECONDS_PER_LAYOUT})",
+            seldom=True,
         ),
         Option(
             HOW,
@@ -210,13 +222,15 @@ OPTIONS = {
             parse_minutes,
             "wait MINUTES before further launches of what two fresh launches call slow again; 0: do not wait "
             f"(default: 1/{CONFIRM_SHARE} of the night's time so far)",
+            seldom=True,
         ),
-        Option(HOW, "--references DIR", Path, "search DIR for references first{}"),
+        Option(HOW, "--references DIR", Path, "search DIR for references first{}", seldom=True),
         Option(
             HOW,
             "--on-failure COMMAND",
             str,
             "if the session fails, run COMMAND in a shell, with the summary (JSON) on its standard input",
+            seldom=True,
         ),
         Option(
             READ,
@@ -255,6 +269,8 @@ def add_options(
         option = OPTIONS[flag]
         said = told.get(flag.strip("-").replace("-", "_"), option.told)
         group = within or parser.group(option.group)
+        if option.seldom:
+            parser.seldom.add(flag)
         group.add_argument(flag, help=option.help.replace("{}", said), **option.how)
 
 

@@ -42,17 +42,7 @@ def usage(action: argparse.Action) -> str:
     return " ".join([*action.option_strings, value])
 
 
-#: Options that ``--help`` only names: few people need them, and none of them on the first day.
-SELDOM = frozenset(
-    (
-        *("--boundaries", "--family", "--peers", "--trials", "--rounds", "--iterations", "--cache", "--sync"),
-        *("--time-limit", "--oversubscribe", "--set-env", "--seconds-per-layout", "--confirm-after"),
-        *("--references", "--on-failure", "--openmetrics", "--force", "--seed", "--plant", "--control"),
-    )
-)
-
-
-FEW = 4  #: options that few people need, and that a help text may have nevertheless
+MOST_SELDOM = 4  #: options that few people need, and that a help text explains all the same
 HELP_COLUMNS = 78  #: of a sentence in a help text
 
 
@@ -131,6 +121,7 @@ class Parser(argparse.ArgumentParser):
             self.add_argument("--help-all", action=HelpAll, help=argparse.SUPPRESS)
         self.example, self.fails, self.others = example, fails, others
         self.groups: dict[str, argparse._ArgumentGroup] = {}
+        self.seldom: set[str] = set()  #: options that few people need: ``--help`` only names them
         self.instead_of_options = ""  #: what to write where options of other commands are none of this one
         self.sections: Mapping[str, Iterable[str]] = {}  #: of the commands below it, by title
         meanings = exit_statuses(fails, others)
@@ -184,13 +175,13 @@ class Parser(argparse.ArgumentParser):
     def format_help(self, all_options: bool = False) -> str:
         """Format the help: usage, description, options by group, commands by section.
 
-        :param all_options: whether to tell of the options, too, that few people need
+        :param all_options: whether to explain also the options that few people need
         """
         formatter = self._get_formatter()
         formatter.add_text(self.format_usage())
         formatter.add_text(self.description)
-        seldom = [action for action in self._actions if not SELDOM.isdisjoint(action.option_strings)]
-        if all_options or len(seldom) <= FEW:
+        seldom = [action for action in self._actions if not self.seldom.isdisjoint(action.option_strings)]
+        if all_options or len(seldom) <= MOST_SELDOM:
             seldom = []
         for group in self._action_groups:
             below = [action for action in group._group_actions if is_parent(action)]
@@ -203,9 +194,9 @@ class Parser(argparse.ArgumentParser):
             formatter.end_section()
         if seldom:
             names = ", ".join(action.option_strings[0] for action in seldom)
-            further = f"further options, which --help-all tells of: {names}"
+            more = f"more options (--help-all explains them): {names}"
             formatter.add_text(
-                textwrap.fill(further, HELP_COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
+                textwrap.fill(more, HELP_COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
             )
         formatter.add_text(self.epilog)
         return formatter.format_help()

@@ -1,4 +1,4 @@
-"""What the programs of ``suite/bindings`` print, and what a launch makes of it: times over those in C.
+"""Read what the programs of ``suite/bindings`` print, and compute the times of a launch over those in C.
 
 A launch has several rounds, each a start of C and one of the language. Their output is kept as it came, each
 behind a line that tells round, language and the library that it had to run on.
@@ -22,7 +22,7 @@ from site_configs.mpi.family import is_library
 
 @dataclass(frozen=True)
 class Exchange:
-    """What a start measured."""
+    """The level of threads and the times of one start."""
 
     level: str  #: of threads that was provided: ``single`` or ``multiple``
     seconds: Mapping[Case, float]  #: of a call, the least of the batches

@@ -36,7 +36,7 @@ class LanguageStart:
 
 @dataclass(frozen=True)
 class LanguageRounds:
-    """What a job measures."""
+    """The languages of a job and how they start."""
 
     c: Program
     library: str  #: what C has to say of its library
@@ -52,7 +52,7 @@ class LanguageRounds:
 def measure_rounds(job: LanguageRounds, env: Mapping[str, str]) -> None:
     """Measure all rounds, and write output and exit code of each launch."""
     going: dict[str, LanguageStart] = {}
-    preloaded = ":".join(filter(None, [job.witness, env.get("LD_PRELOAD")]))  # the witness tells of others
+    preloaded = ":".join(filter(None, [job.witness, env.get("LD_PRELOAD")]))  # it names the others
     for start in job.starts:
         own = {"LD_PRELOAD": preloaded, "PLUMBLINE_WITNESS": start.witness, "PLUMBLINE_TOKEN": start.token}
         ran = run(job, replace(job.c, variables=own), env)

@@ -1,4 +1,4 @@
-"""What each language needs to run its program of ``suite/bindings`` on an MPI."""
+"""Make the programs of ``suite/bindings`` ready on an MPI: each language with what it needs."""
 
 from __future__ import annotations
 

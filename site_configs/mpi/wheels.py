@@ -73,7 +73,7 @@ def find_wheel_prefix(family: str, root: Path, version: str = "") -> Path:
 
 
 def list_requirements(family: str, version: str) -> list[str]:
-    """List what pip is told to install: the pinned files by their hashes, or another version by its number.
+    """List the requirements for pip: the pinned files by their hashes, or another version by its number.
 
     :raises WheelError: if no wheel has this version of a library
     """
