@@ -152,7 +152,7 @@ def test_an_mpi_that_is_not_here_is_refused(workshop: Workshop) -> None:
 
 
 PICKLED = "pingpong.mpi4py-pickled-single"
-SESSION = ("--program", "bindings", "--bytes", "1000", "--routine", f"pingpong.c,{PICKLED}", "--environment")
+SESSION = ("--program", "bindings", "--routine", f"pingpong.c,{PICKLED}", "--environment")
 SLOW = """
 import pickle, time
 _dumps = pickle.dumps
@@ -191,7 +191,7 @@ def package(workshop: Workshop, bench: Bench) -> Iterator[Path]:
 @plants("speed", "a sleep in every pickle", "a language of `--program bindings`", "regressed", 1,
         "x C is … times as slow as its reference …")  # fmt: skip
 def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, package: Path, declared) -> None:
-    words = (*SESSION, find_mpi("mpich").name)
+    words = (*SESSION, find_mpi("mpich").name, "--bytes", "1000")
     workshop.run("calibrate", *words, "--launches", "3").expect(0)
     package.write_text(package.read_text() + SLOW)
     ended = workshop.measure(*words)
@@ -203,12 +203,12 @@ def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, pac
 
 
 @plants("data", "the numbers of every pickle, turned around", "a language of `--program bindings`",
-        "incorrect", 1, "wrong data: pingpong of 1 kB: … received")  # fmt: skip
+        "incorrect", 1, "wrong data: pingpong of 10 kB: … received")  # fmt: skip
 def test_wrong_data_of_a_language_is_of_that_language_alone(
     workshop: Workshop, package: Path, declared
 ) -> None:
     package.write_text(package.read_text() + WRONG)
-    ended = workshop.measure(*SESSION, find_mpi("mpich").name, "--strict")
+    ended = workshop.measure(*SESSION, find_mpi("mpich").name, "--bytes", "10000", "--strict")
     assert {case["verdict"] for case in ended.summary["cases"] if case["routine"] == "pingpong.c"} == {
         "no-reference"
     }
