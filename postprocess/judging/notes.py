@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from postprocess.base.formats import format_whole, plural
+from postprocess.base.formats import compute_slowdown, format_whole, plural
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.interposed import INTERPOSED, describe_standing
 from postprocess.model.launch import FinishedLaunch
@@ -163,6 +163,40 @@ def _is_slow_mean(result: CaseResult) -> bool:
 def _leave_open(result: CaseResult) -> CaseResult:
     reason = f"other work disturbs the machine, and a mean does not tell it from a slow MPI: {result.reason}"
     return replace(result, verdict=Verdict.PROVISIONAL, reason=reason, provisional=True)
+
+
+OF_OTHERS = (
+    2.0  #: times as slow as its reference: what processes that share caches and memory may do to all trials
+)
+
+
+def doubt_beside_others(results: Sequence[CaseResult], share: float) -> tuple[list[CaseResult], str]:
+    """Call nothing slower that other processes may have slowed; return that as a note, or nothing.
+
+    They slow all trials of large messages where they use the same memory. The cases are suspect, and the next
+    night decides. What is twice as slow is called all the same.
+
+    :param share: of the machine that others used meanwhile, from 0 to 1, too much to measure beside
+    """
+    doubted = [
+        replace(result, verdict=Verdict.SUSPECT) if _may_be_of_others(result) else result for result in results
+    ]
+    number = sum(after is not before for after, before in zip(doubted, results, strict=True))
+    note = (
+        f"other processes used {share:.0%} of the machine: {plural(number, 'slower case')} of less than "
+        f"{OF_OTHERS:g} times the reference may be their doing; measure on the idle machine"
+    )
+    return doubted, note if number else ""
+
+
+def _may_be_of_others(result: CaseResult) -> bool:
+    """Return whether a case was called slower by less than other processes can do. Simulated time has none."""
+    if result.verdict != Verdict.REGRESSED or result.spread is None:
+        return False
+    value, reference = result.value, result.reference
+    if result.by_headline:
+        value, reference = result.headline, result.headline_reference
+    return not (value and reference) or compute_slowdown(value, reference, result.unit) < OF_OTHERS
 
 
 def judge_by_value(result: CaseResult) -> CaseResult:

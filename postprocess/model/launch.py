@@ -21,12 +21,11 @@ from spack_envs.installation import BuiltBinary
 
 def select_launch_counts(selection: Selection, counts: Mapping[LaunchPlace, int]) -> Selection:
     """Return the selection with so many launches at each place; a place that is not named gets one."""
-    most = max(counts.values(), default=1)
+    several = sorted((place, count) for place, count in counts.items() if count > 1)
     choice = {name: value for name, value in selection.choice.items() if name != LAUNCHES}
-    if any(count < most for count in counts.values()):
-        told = [{**place._asdict(), "launches": count} for place, count in sorted(counts.items())]
-        choice[LAUNCHES] = told
-    return replace(selection, choice=choice, launches=most)
+    if several:
+        choice[LAUNCHES] = [{**place._asdict(), "launches": count} for place, count in several]
+    return replace(selection, choice=choice, launches=max(counts.values(), default=1))
 
 
 def select_places(choice: Sequence[Mapping[str, Any]], number: int, **place: str | int) -> list[LaunchPlace]:

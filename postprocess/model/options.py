@@ -115,6 +115,7 @@ def select_words(command: Sequence[str], flags: Mapping[str, bool]) -> list[str]
 AGAIN = "again"  #: what a confirmation run measures
 WANTED = "wanted"  #: exactly what rules ask for, in the place of routines, sizes and layouts
 LAUNCHES = "launches"  #: of each place, where not all get as many
+RESTING = "resting"  #: what a night leaves to a later one
 PLANTED = "planted"  #: environments whose launches are delayed
 AS_REFERENCES = "as_references"  #: trials and rounds as the references of each environment have them
 TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
@@ -130,6 +131,7 @@ KINDS: dict[str, tuple[type, bool]] = {
     AGAIN: (dict, True),
     WANTED: (dict, True),
     LAUNCHES: (dict, True),
+    RESTING: (dict, True),
     PLANTED: (str, True),
     AS_REFERENCES: (bool, False),
     TIME_LIMIT: (str, False),
@@ -194,3 +196,21 @@ def select_wanted(choice: Sequence[Mapping[str, Any]] | None, **place: str) -> d
     ]
     here = [each for each in found if all(getattr(each, key) == place[key] for key in place)]
     return {each.routine: each for each in here}
+
+
+@dataclass(frozen=True)
+class RestingPlace:
+    """A program that does not measure an MPI on a partition in this session."""
+
+    partition: str  #: ``system:partition``
+    environment: str
+    program: str
+    reason: str
+
+
+def find_resting_reason(
+    choice: Iterable[Mapping[str, str]], partition: str, environment: str, program: str
+) -> str:
+    """Find why a program does not measure an MPI in this session; empty where it does."""
+    resting = {(each["partition"], each["environment"], each["program"]): each["reason"] for each in choice}
+    return resting.get((partition, environment, program), "")

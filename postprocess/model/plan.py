@@ -10,7 +10,7 @@ import json
 import secrets
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,11 @@ class PlannedLaunch:
     left_out: str = ""  #: what its check does not measure on this partition, and why, in one line for people
     #: Folder of the library of the standard ABI that its program must run on; empty for another program.
     standard_abi: str = ""
+
+    def skip_all(self, reason: str) -> PlannedLaunch:
+        """Return this launch with all of its cases skipped."""
+        skips = tuple(SkippedCase(case, reason) for case in self.cases)
+        return replace(self, cases=(), skips=self.skips + skips)
 
     @property
     def all_cases(self) -> tuple[Case, ...]:

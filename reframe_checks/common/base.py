@@ -29,13 +29,15 @@ from postprocess.model.options import (
     LAUNCHES,
     PLANTED,
     PROGRAM,
+    RESTING,
     STRICT,
     TIME_LIMIT,
     WANTED,
     WantedRoutine,
+    find_resting_reason,
     select_wanted,
 )
-from postprocess.model.plan import PlannedLaunch, SkippedCase, choose_token, write_launch
+from postprocess.model.plan import PlannedLaunch, choose_token, write_launch
 from postprocess.model.verdict import Verdict
 from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.known_bands import find_bands, find_shown_scale
@@ -298,7 +300,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         limit = float(self.time_limit)
         self.launches = [
             replace(each, job_limit=limit, token=choose_token(self.session, each))
-            for each in map(self.skip_without_nodes, planned)
+            for each in map(self.skip_resting, map(self.skip_without_nodes, planned))
         ]
         names = [launch.name for launch in self.launches]
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -314,9 +316,13 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
         if not usable or needed <= usable["count"]:
             return launch
-        reason = f"needs {needed} nodes, and {usable['count']} can be used: {usable['why']}"
-        skips = tuple(SkippedCase(case, reason) for case in launch.cases)
-        return replace(launch, cases=(), skips=launch.skips + skips)
+        return launch.skip_all(f"needs {needed} nodes, and {usable['count']} can be used: {usable['why']}")
+
+    def skip_resting(self, launch: PlannedLaunch) -> PlannedLaunch:
+        """Skip all cases of a launch that is left to a later night."""
+        place = launch.partition, launch.environment, launch.program
+        reason = find_resting_reason(read_choice(RESTING, []), *place)
+        return launch.skip_all(reason) if reason else launch
 
     def planned_launch(self, **more) -> PlannedLaunch:
         """Return a launch with the facts of its place; ``more`` says what it measures."""

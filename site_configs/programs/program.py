@@ -30,6 +30,7 @@ class Program:
     #: Whether a start measures all of its routines, and those that were not chosen are not looked at.
     whole: bool = False
     verified: bool = False  #: whether every launch verifies its data, also one whose times count
+    in_turn: bool = False  #: whether a night may leave some of its MPIs to a later one
     launches: int = 1  #: of a calibration that a night makes by itself
     caches: tuple[str, ...] = ("warm",)  #: what it can do to the caches before each trial
     #: Value of each option that it has, where the user says nothing; None where that depends on the case.
@@ -61,6 +62,7 @@ PROGRAMS = {
             sample="osu_latency",
             example="/sw/osu/libexec/osu-micro-benchmarks/mpi",
             version=rb"# OSU MPI[^\0\n]{0,60} v(\d[\w.]*)",
+            in_turn=True,
             launches=5,
             options={"cache": "warm", "iterations": 100},
         ),
@@ -72,6 +74,7 @@ PROGRAMS = {
             sample="IMB-MPI1",
             example="/sw/imb/bin",
             version=rb"Intel\(R\) MPI Benchmarks (\d[\w.]*)",
+            in_turn=True,
             caches=("warm", "rotate"),
             options={"cache": "warm", "iterations": 100},
         ),

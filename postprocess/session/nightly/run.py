@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from postprocess.analyses import alarms
@@ -13,7 +13,8 @@ from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
 from postprocess.base.records import recall, remember
 from postprocess.base.workdir import WorkDirectory
-from postprocess.calibration.machine_load import is_disturbed, start_load_monitor
+from postprocess.calibration.losses import Family
+from postprocess.calibration.machine_load import LoadMonitor, is_disturbed, start_load_monitor
 from postprocess.judging.common_cause import find_onset_in_store
 from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases, leave_in_doubt
 from postprocess.judging.evaluate import evaluate_launches
@@ -22,6 +23,7 @@ from postprocess.judging.notes import (
     describe_fast_cases,
     describe_interposed_libraries,
     describe_waivers,
+    doubt_beside_others,
     excuse_headlines,
     excuse_means,
     find_unplanned_cases,
@@ -33,7 +35,7 @@ from postprocess.judging.suspicion import SessionHistory, read_history
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch, select_launch_counts
 from postprocess.model.options import PROGRAM
-from postprocess.model.plan import PlannedLaunch, SkippedCase, drop_plan, list_places
+from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.routines.mpicost import OWN_PROGRAMS, program_sort_key
 from postprocess.model.session import CONFIRM_SHARE, Request, Selection, Session
 from postprocess.model.verdict import CaseResult
@@ -51,7 +53,7 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
 from postprocess.session.lifecycle.validation import UNVERIFIED, DataVerification, verify_data
-from postprocess.session.nightly.calibrate import calibrate_unknown, is_without_usable_reference
+from postprocess.session.nightly.calibrate import calibrate_unknown
 from postprocess.session.nightly.estimate import (
     LaunchCounts,
     choose_launch_counts,
@@ -61,6 +63,14 @@ from postprocess.session.nightly.estimate import (
 from postprocess.session.nightly.learning import Lesson, learn_night
 from postprocess.session.nightly.nodes import describe_late_nodes, describe_node_facts
 from postprocess.session.nightly.transports import TransportProof, prove_measured
+from postprocess.session.nightly.turns import (
+    choose_resting,
+    defer_measured_once,
+    describe_turns,
+    remember_turns,
+    select_without_resting,
+    skip_resting,
+)
 from postprocess.setup import build_at_once
 from site_configs.programs.program import find_product
 
@@ -114,6 +124,48 @@ def build_part(
 CALIBRATED = "in the calibration of this night"
 
 
+@dataclass(frozen=True)
+class NightPlan:
+    """What a night measures, and what it is judged by."""
+
+    selection: Selection
+    everything: list[PlannedLaunch]  #: as many launches of each place as the last night took
+    planned: list[PlannedLaunch]  #: one of each place, unless the user asks for a number
+    possible: list[PlannedLaunch]  #: the same without turns
+    resting: Mapping[Family, str]  #: what is left to a later night, with the reason
+    catalog: ReferenceCatalog
+    expected: dict[str, list[ExpectedFailure]]
+    missing: list[CaseResult]  #: results of cases that have a reference and are not planned
+    whole: bool  #: whether everything of the site was asked for
+
+
+def plan_night(context: SessionContext, reframe: ReframeDriver) -> NightPlan:
+    """Plan a night, and read its references."""
+    work, request = context.work, context.request
+    selection, everything = plan_like_last_night(work, reframe, request)
+    possible = list_planned(request, everything)
+    catalog = context.load_references(possible)
+    resting = choose_resting(work.root, request, possible, catalog)
+    everything = skip_resting(everything, resting)
+    planned = list_planned(request, everything)
+    systems = {place.partition(":")[0] for place, _ in list_places(planned)}
+    reviewed = [root for root in context.reference_roots if root != work.provisional]
+    asked = RequestedCases(request.selection, request.families)
+    missing = find_unplanned_environments(context.reference_roots, planned, work.provisional, asked)
+    missing += find_unplanned_cases(catalog, planned, work.provisional, asked)
+    return NightPlan(
+        select_without_resting(selection, resting),
+        everything,
+        planned,
+        possible,
+        resting,
+        catalog,
+        decisions.load_expected_failures(reviewed, systems),
+        missing,
+        whole=is_whole(request.selection) and not request.families,
+    )
+
+
 def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> int:
     """Measure and judge. Returns the exit status.
 
@@ -125,45 +177,14 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         request = context.request
         session, reframe = context.open_session(request.mode)
         with refused_session(session), progress.phase("set-up"):
-            selection, everything = plan_like_last_night(work, reframe, request)
-            planned = list_planned(request, everything)
-            catalog = context.load_references(planned)
-            systems = {place.partition(":")[0] for place, _ in list_places(planned)}
-            reviewed = [root for root in context.reference_roots if root != work.provisional]
-            expected = decisions.load_expected_failures(reviewed, systems)
-            whole = is_whole(request.selection) and not request.families
-            asked = RequestedCases(request.selection, request.families)
-            missing = find_unplanned_environments(context.reference_roots, planned, work.provisional, asked)
-            missing += find_unplanned_cases(catalog, planned, work.provisional, asked)
-        report_plan(planned, progress, request.selection.choice)
-        for line in describe_unusual_trials(planned):
+            night = plan_night(context, reframe)
+        report_plan(night.planned, progress, request.selection.choice)
+        for line in (*describe_unusual_trials(night.planned), *describe_turns(night.resting, night.planned)):
             progress.say(line)
-        with progress.phase("set-up"):
-            counts = tell_estimate(context, planned, catalog)
-        parts = split_by_builds(context, planned)
-        build_part(context, session, planned, parts[0])
-        before = catalog
-        catalog, failed = calibrate_part(context, planned, parts[0], catalog)
-        with progress.phase("set-up"):
-            counts = counts if catalog is before else choose_launch_counts(work, planned)
-            selection, planned = plan_night_launches(context, reframe, counts, selection, everything)
-            planned = defer_measured_once(request, planned, before, catalog)
-        load = start_load_monitor()
-        finished = run_part(context, reframe, selection, planned, parts[0])
-        for programs in parts[1:]:
-            results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
-            results = apply_failures(results, failed, CALIBRATED)
-            with progress.keeping("first verdicts"):
-                show_first_verdicts(context, session, finished, results)
-            build_part(context, session, planned, programs)
-            before = catalog
-            catalog, others = calibrate_part(context, planned, programs, catalog)
-            failed += others
-            planned = defer_measured_once(request, planned, before, catalog)
-            finished += run_part(context, reframe, selection, planned, programs)
-        share = load.share() if context.prepared.inventory else None
+        load, finished, catalog, failed = measure_night(context, session, reframe, night)
+        beside_others = is_disturbed(load.share() if context.prepared.inventory else None)
         verified, proof, ended = prove_night(context, finished)
-        results = judge_night(context, finished, catalog, failed, verified, proof, is_disturbed(share))
+        results = judge_night(context, finished, catalog, failed, verified, proof, beside_others)
         with progress.keeping("facts of nodes"):
             for line in describe_node_facts(work.root, finished, session.started_utc):
                 progress.note(line)
@@ -171,25 +192,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             for line in describe_late_nodes(work.root, finished):
                 progress.note(line)
         history = read_history(work.store, [result.case for result in results])
-
-        def conclude(confirmed: Confirmation) -> int:
-            """Mark what is expected, log alarms and keep everything; the exit status."""
-            final = sorted([*confirmed.results, *missing], key=result_sort_key)
-            with progress.keeping("expected failures"):
-                final = mark_expected_failures(context, final, expected, whole)
-            with progress.keeping("learning"):
-                lesson = Lesson(session, request.selection, finished, final, catalog, history)
-                taught = (
-                    session.mode == "nightly"
-                    and not confirmed.ended  # what slows it in common is not known then
-                    and learn_night(work, lesson, confirmed.causes, share)
-                )
-                if taught:
-                    progress.note(taught)
-            with progress.keeping("log of alarms"):
-                log_alarms(context, session, final, confirmed.causes)
-            return finish_session(context, session, finished, final, confirmed.causes)
-
+        conclude = partial(conclude_night, context, session, night, finished, catalog, history, load)
         confirmed = (
             Confirmation(leave_in_doubt(results, catalog, history), ended=ended)
             if ended
@@ -206,6 +209,79 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         if own:
             return status
         raise ended
+
+
+def measure_night(
+    context: SessionContext, session: Session, reframe: ReframeDriver, night: NightPlan
+) -> tuple[LoadMonitor, list[FinishedLaunch], ReferenceCatalog, list[CaseResult]]:
+    """Build, calibrate what is unknown, and measure. Slow builds come after the first verdicts.
+
+    Returns what watches the machine's load, the launches, the references that they are held against, and the
+    cases of which a launch of the calibration failed.
+    """
+    work, request, progress, planned = context.work, context.request, context.progress, night.planned
+    with progress.phase("set-up"):
+        counts = tell_estimate(context, planned, night.catalog)
+    parts = split_by_builds(context, planned)
+    build_part(context, session, planned, parts[0])
+    catalog, failed = calibrate_part(context, planned, parts[0], night.catalog)
+    with progress.phase("set-up"):
+        counts = counts if catalog is night.catalog else choose_launch_counts(work, planned)
+        selection, planned = plan_night_launches(context, reframe, counts, night)
+        planned = defer_measured_once(request, planned, night.catalog, catalog)
+    load = start_load_monitor()
+    finished = run_part(context, reframe, selection, planned, parts[0])
+    for programs in parts[1:]:
+        results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
+        results = apply_failures(results, failed, CALIBRATED)
+        with progress.keeping("first verdicts"):
+            show_first_verdicts(context, session, finished, results)
+        build_part(context, session, planned, programs)
+        before = catalog
+        catalog, others = calibrate_part(context, planned, programs, catalog)
+        failed += others
+        planned = defer_measured_once(request, planned, before, catalog)
+        finished += run_part(context, reframe, selection, planned, programs)
+    return load, finished, catalog, failed
+
+
+def conclude_night(
+    context: SessionContext,
+    session: Session,
+    night: NightPlan,
+    finished: Sequence[FinishedLaunch],
+    catalog: ReferenceCatalog,
+    history: SessionHistory,
+    load: LoadMonitor,
+    confirmed: Confirmation,
+) -> int:
+    """Mark what is expected, log alarms and keep everything. Returns the exit status."""
+    work, progress = context.work, context.progress
+    results = sorted([*confirmed.results, *night.missing], key=result_sort_key)
+    share = load.share() if context.prepared.inventory else None
+    if share is not None and is_disturbed(share):
+        results, note = doubt_beside_others(results, share)
+        if note:
+            progress.note(note)
+    with progress.keeping("expected failures"):
+        results = mark_expected_failures(context, results, night.expected, night.whole)
+    with progress.keeping("learning"):
+        lesson = Lesson(session, context.request.selection, finished, results, catalog, history)
+        taught = (
+            session.mode == "nightly"
+            and not confirmed.ended  # what slows it in common is not known then
+            and learn_night(work, lesson, confirmed.causes, share)
+        )
+        if taught:
+            progress.note(taught)
+    with progress.keeping("turns"):
+        if session.mode == "nightly":
+            measured = night.possible, night.resting, finished, results
+            for line in remember_turns(work.root, session.started_utc, *measured):
+                progress.note(line)
+    with progress.keeping("log of alarms"):
+        log_alarms(context, session, results, confirmed.causes)
+    return finish_session(context, session, finished, results, confirmed.causes)
 
 
 def plan_like_last_night(
@@ -351,50 +427,6 @@ def calibrate_part(
     return context.load_references(planned), failed
 
 
-DEFERRED = "measured tonight for the first time, in one launch; later nights hold theirs against it"
-
-
-def defer_measured_once(
-    request: Request, planned: Sequence[PlannedLaunch], before: ReferenceCatalog, after: ReferenceCatalog
-) -> list[PlannedLaunch]:
-    """Skip programs that the night has just calibrated in one launch: a second one would judge nothing.
-
-    They run all the same if nothing else does, or if the user asks for a number of launches.
-
-    :param before: references before the calibration
-    :param after: references with what it measured
-    """
-    rest = {launch.program for launch in planned if launch.cases}
-    deferred = {
-        program
-        for program in rest
-        if all(
-            is_measured_once(launch, before, after)
-            for launch in planned
-            if launch.program == program and launch.cases
-        )
-    }
-    if request.launches is not None or not rest - deferred:
-        return list(planned)
-    return [defer_launch(launch) if launch.program in deferred else launch for launch in planned]
-
-
-def is_measured_once(launch: PlannedLaunch, before: ReferenceCatalog, after: ReferenceCatalog) -> bool:
-    """Return whether all references of a launch are of one launch of this night."""
-    found = [after.reference(case) for case in launch.cases]
-    return (
-        not launch.exact
-        and all(is_without_usable_reference(before, launch, case) for case in launch.cases)
-        and all(reference is not None and reference.launches == 1 for reference in found)
-    )
-
-
-def defer_launch(launch: PlannedLaunch) -> PlannedLaunch:
-    """Return a launch whose cases are skipped, because later nights judge them."""
-    skips = (SkippedCase(case, DEFERRED) for case in launch.cases)
-    return replace(launch, cases=(), skips=(*launch.skips, *skips))
-
-
 def run_part(
     context: SessionContext,
     reframe: ReframeDriver,
@@ -416,27 +448,20 @@ def run_part(
 
 
 def plan_night_launches(
-    context: SessionContext,
-    reframe: ReframeDriver,
-    counts: Mapping[LaunchPlace, int],
-    selection: Selection,
-    planned: list[PlannedLaunch],
+    context: SessionContext, reframe: ReframeDriver, counts: Mapping[LaunchPlace, int], night: NightPlan
 ) -> tuple[Selection, list[PlannedLaunch]]:
-    """Return the selection and the plan with so many launches of each place; plan again if it has others.
-
-    :param selection: of which ``planned`` was made
-    """
+    """Return the selection and the plan with so many launches of each place; plan again if it has others."""
     progress = context.progress
     if context.request.launches is not None:  # the plan has them
-        return selection, planned
+        return night.selection, night.everything
     for line in describe_launch_counts(counts):
         progress.say(line)
     if context.request.mode == "nightly":
         with progress.keeping("numbers of launches"):
             remember(context.work.root / COUNTS, LaunchCounts(counts=sorted(counts.items())))
-    chosen = select_launch_counts(context.request.selection, counts)
-    if chosen == selection:
-        return selection, planned
+    chosen = select_launch_counts(night.selection, counts)
+    if chosen == night.selection:
+        return chosen, night.everything
     drop_plan(reframe.session)
     return chosen, make_plan(reframe, chosen)
 

@@ -18,6 +18,7 @@ from postprocess.judging.notes import (
     describe_fast_cases,
     describe_interposed_libraries,
     describe_waivers,
+    doubt_beside_others,
     excuse_headlines,
     excuse_means,
     find_unplanned_cases,
@@ -196,6 +197,30 @@ def test_a_slow_mean_accuses_nothing_beside_other_work(others: bool, slow_contro
     assert after[0].provisional is busy and after[1:] == session[1:]
     assert note.startswith("other work disturbs the machine: 1 mean of imb" if busy else "")
     assert bool(note) is busy
+
+
+SLOWER = CaseResult(case(), Verdict.REGRESSED, "slow", value=1.9e-6, reference=1e-6, spread=0.1)
+
+
+@pytest.mark.parametrize(
+    ("result", "doubted"),
+    [
+        (SLOWER, True),
+        (replace(SLOWER, value=2.1e-6), False),
+        (replace(SLOWER, spread=None), False),  # simulated time
+        (replace(SLOWER, value=0.6e6, reference=1e6, unit="MB/s"), True),
+        (replace(SLOWER, value=0.4e6, reference=1e6, unit="MB/s"), False),
+        (replace(SLOWER, value=3e-6, headline=1.5e-6, headline_reference=1e-6, by_headline=True), True),
+        (replace(SLOWER, verdict=Verdict.CRASHED), False),
+    ],
+)
+def test_what_other_processes_may_have_slowed_is_suspect(result: CaseResult, doubted: bool):
+    (after,), note = doubt_beside_others([result], 0.65)
+    assert after == (replace(result, verdict=Verdict.SUSPECT) if doubted else result)
+    assert (
+        note.startswith("other processes used 65% of the machine: 1 slower case of less than 2 times")
+        == doubted
+    )
 
 
 EVERYTHING = RequestedCases(Selection(Path()))

@@ -13,7 +13,7 @@ import pytest
 from postprocess.judging.retest import RetestTarget
 from postprocess.model.case import LaunchPlace
 from postprocess.model.launch import select_launch_counts
-from postprocess.model.options import AGAIN
+from postprocess.model.options import AGAIN, RESTING, RestingPlace
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.session import Selection
@@ -39,6 +39,8 @@ class Check:
 
     def skip_without_nodes(self, launch: PlannedLaunch) -> PlannedLaunch:
         return launch
+
+    skip_resting = skip_without_nodes
 
     def skip_if(self, condition: bool, reason: str) -> None:
         self.skipped = (condition, reason)
@@ -80,6 +82,16 @@ def test_every_launch_has_a_token_of_its_own_which_its_dry_run_chose(tmp_path: P
         tokens.append([each.token for each in read_plan(session)])
     assert tokens[0] == tokens[1]
     assert len({*tokens[0], *tokens[2]}) == 4 and all(len(each) == 32 for each in tokens[0])
+
+
+def test_what_a_night_leaves_to_a_later_one_is_skipped(checks, monkeypatch):
+    resting = asdict(RestingPlace("local:cpu", "mpich-5_0_2", "imb", "in turn"))
+    ask(monkeypatch, choice={RESTING: [resting]})
+    imb = planned(program="imb")
+    for launch in (planned(), replace(imb, environment="openmpi"), replace(imb, partition="local:other")):
+        assert checks.launch.skip_resting(None, launch) is launch
+    left = checks.launch.skip_resting(None, imb)
+    assert left.cases == () and {skip.reason for skip in left.skips} == {"in turn"}
 
 
 def test_two_starts_of_one_name_are_refused(tmp_path: Path, plan):

@@ -413,27 +413,6 @@ def references_of(cases, launches: int) -> ReferenceCatalog:
     return catalog_of([Reference(each, 1e-6, 0.1, launches) for each in cases])
 
 
-@pytest.mark.parametrize(
-    ("planned", "before", "after", "deferred"),
-    [
-        ([OWN, IMB], [], references_of(ONCE, 1), ["imb"]),
-        ([IMB], [], references_of(ONCE, 1), []),  # the night would measure nothing
-        ([OWN, IMB], [], references_of(ONCE, 5), []),
-        ([OWN, IMB], [], references_of(ONCE[:1], 1), []),  # a launch of the calibration failed
-        ([OWN, IMB], ONCE, references_of(ONCE, 1), []),  # it is of another night
-        ([OWN, replace(IMB, exact=True)], [], references_of(ONCE, 1), []),
-        ([OWN, IMB, ELSEWHERE], [], references_of(ONCE, 1), []),  # which has a reference of other nights
-    ],
-)
-def test_what_a_night_calibrated_in_one_launch_is_judged_by_later_nights(planned, before, after, deferred):
-    request = SimpleNamespace(launches=None)
-    found = run.defer_measured_once(request, planned, references_of(before, 1), after)
-    assert [launch.program for launch in found if not launch.cases] == deferred
-    assert [launch.all_cases for launch in found] == [launch.all_cases for launch in planned]
-    reasons = {skip.reason for launch in found for skip in launch.skips}
-    assert reasons == ({run.DEFERRED} if deferred else set())
-
-
 def test_a_first_night_does_not_launch_again_what_it_calibrated_in_one_launch(night: Night, monkeypatch):
     """ReFrame runs the other programs only, and the plan still has each skipped case."""
     ran = []
