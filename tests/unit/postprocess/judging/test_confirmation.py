@@ -181,7 +181,9 @@ def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
     assert asked.environments == [PLACE[2]]
     hosts = tuple(sorted({host["name"] for host in finished(tmp_path / "x").run["hosts"]}))
     wanted = {RetestTarget("mpicost", PLACE[1], PLACE[2], each.layout, each.routine, hosts) for each in CASES}
-    expected = {"trials": 5, "sizes": [8], AGAIN: [asdict(each) for each in sorted(wanted)]}
+    launches = [{**LaunchPlace.of(CASES[0])._asdict(), "launches": asked.launches}]
+    again = [asdict(each) for each in sorted(wanted)]
+    expected = {"trials": 5, "sizes": [8], AGAIN: again, LAUNCHES: launches}
     assert asked.choice == expected
 
 
