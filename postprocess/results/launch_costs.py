@@ -235,14 +235,16 @@ def read_measured_jobs(work: WorkDirectory, jobs: Sequence[Job]) -> dict[LaunchP
         if not wanted.keys() - known.keys():
             break
         try:
-            done = list_timed_jobs(load_summary(path).launches)
-            measured = {each.key[0]: each for each in list_jobs(read_plan(path.parent))}
+            told: dict[LaunchPlace, list[float]] = {}
+            for job in list_timed_jobs(load_summary(path).launches):
+                if job.ended_well and job.place in wanted.keys() - known.keys():
+                    told.setdefault(job.place, []).append(job.seconds)
+            measured = {each.key[0]: each for each in list_jobs(read_plan(path.parent) if told else [])}
         except UsageError:
             continue  # of another version, or damaged: it tells nothing of the time
-        for place in wanted.keys() - known.keys():
-            told = [job.seconds for job in done if job.place == place and job.ended_well]
-            if told and place in measured and wanted[place].is_part_of(measured[place]):
-                known[place] = MeasuredJob(measured[place], median(told))
+        for place in told.keys() & measured.keys():
+            if wanted[place].is_part_of(measured[place]):
+                known[place] = MeasuredJob(measured[place], median(told[place]))
     return known
 
 
