@@ -24,6 +24,7 @@ from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
+from postprocess.references.comparability import read_all_placed
 from postprocess.stats.band import compute_band, compute_slow_distance, find_narrowest_band
 
 NEW, MOVED, SAME, UNMEASURED, VANISHES = "new", "moved", "same", "not measured", "vanishes"
@@ -122,8 +123,8 @@ def propose_references(
     path = stored or Path("/".join(place))
     rows = stay | build_references(path, measured)
     new_origin = build_provenance(origin, stay, measured)
-    before = add_noise(old, earlier) if earlier else {}
-    changes = compare_references(before, add_noise(rows, new_origin), measured, gone)
+    before = add_noise(old, read_all_placed(old, earlier)) if earlier else {}
+    changes = compare_references(before, add_noise(rows, read_all_placed(rows, new_origin)), measured, gone)
     return Proposal(place, stored, tuple(sorted(changes, key=change_sort_key)), rows, new_origin)
 
 

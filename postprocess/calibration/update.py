@@ -23,7 +23,7 @@ from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.model.routines.mpicost import OWN_PROGRAMS, is_placeless
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
-from postprocess.references.comparability import join_conditions, name_fact
+from postprocess.references.comparability import join_conditions, name_fact, read_all_placed
 from postprocess.results.store import SUFFIX, read_session
 from postprocess.stats.band import compute_band, estimate_exact_references, estimate_references
 from postprocess.stats.launches import group_placements, is_same_place, summarise_trials
@@ -186,7 +186,7 @@ def write_place(
     staying |= dict.fromkeys(scattered, SCATTERED)
     new = {case: each for case, each in new.items() if case not in scattered}
     measured = {case: measured[case] for case in new}
-    if hold and old and (slower := find_absorbed_regressions(add_noise(rows, old), new)):
+    if hold and old and (slower := find_absorbed_regressions(add_noise(rows, read_all_placed(rows, old)), new)):
         hold(slower)
         measured = {case: each for case, each in measured.items() if case not in slower}
         new = {case: new[case] for case in measured}

@@ -229,22 +229,25 @@ def load_catalog(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Re
 def make_reference_set(path: Path, known: Mapping[Case, Reference]) -> ReferenceSet:
     """Make the references of one file, with all that its provenance says of them."""
     origin = read_provenance(path)
-    measured = (case for case, each in known.items() if not each.exact)
-    placed = {case: comparability.read_placed_launches(origin, case) for case in measured}
+    placed = comparability.read_all_placed(known, origin)
     return ReferenceSet(
         path,
-        add_noise(known, origin),
+        add_noise(known, placed),
         origin,
-        unfounded=dict(find_unfounded(known, origin)),
+        unfounded=dict(find_unfounded(known, placed)),
         elsewhere=estimate_elsewhere(known, placed),
         shifting=comparability.is_shifting(placed.values()),
     )
 
 
-def add_noise(references: Mapping[Case, Reference], origin: Mapping[str, Any]) -> dict[Case, Reference]:
-    """Return the references of one file with what launches, similar cases and sessions say of noise."""
-    measured = (case for case, each in references.items() if not each.exact)
-    placed = {case: some[0] for case in measured if (some := comparability.read_placed_launches(origin, case))}
+def add_noise(
+    references: Mapping[Case, Reference], launches: Mapping[Case, Sequence[comparability.PlacedLaunches]]
+) -> dict[Case, Reference]:
+    """Return the references of one file with what launches, similar cases and sessions say of noise.
+
+    :param launches: those behind each case by where their ranks lay, those behind its row first
+    """
+    placed = {case: some[0] for case, some in launches.items() if some}
     known = {
         case: replace(each, core_latency=placed[case].core_latency, since=placed[case].since)
         if case in placed

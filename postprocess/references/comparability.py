@@ -18,6 +18,7 @@ from typing import Any
 from postprocess.model.case import Case
 from postprocess.model.conditions import GPUS, STANDARD_ABI
 from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_standing, is_replacing
+from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import is_placeless
 from postprocess.references import provenance
 from postprocess.stats.launches import Placement, group_placements
@@ -201,6 +202,17 @@ def read_placed_launches(origin: Mapping[str, Any], case: Case) -> list[PlacedLa
     alike = is_placeless(case)
     places = group_placements([None] * len(latencies) if alike else latencies)
     return [_place(told, case.key, placement, values, headlines) for placement in places]
+
+
+def read_all_placed(
+    references: Mapping[Case, Reference], origin: Mapping[str, Any]
+) -> dict[Case, list[PlacedLaunches]]:
+    """Read the launches behind each case that is measured in real time, as :func:`read_placed_launches` does."""
+    return {
+        case: read_placed_launches(origin, case)
+        for case, reference in references.items()
+        if not reference.exact
+    }
 
 
 def _place(

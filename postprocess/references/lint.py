@@ -19,7 +19,7 @@ from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import OWN_PROGRAMS
 from postprocess.references import decisions, provenance, reference_file
-from postprocess.references.comparability import read_placed_launches
+from postprocess.references.comparability import PlacedLaunches, read_all_placed
 from postprocess.references.provenance import read_provenance
 from postprocess.references.reference_file import KEYS
 from postprocess.stats.band import estimate_references
@@ -50,7 +50,10 @@ def lint_reference(path: Path) -> list[str]:
     origin = read_provenance(path)
     rows = {case: number for number, case in enumerate(known, 2)}
     found = [f"{path}: row {rows[case]}: {text}" for case, text in find_implausible(known)]
-    found += [f"{path}: row {rows[case]}: {text}" for case, text in find_unfounded(known, origin)]
+    found += [
+        f"{path}: row {rows[case]}: {text}"
+        for case, text in find_unfounded(known, read_all_placed(known, origin))
+    ]
     found += [f"{path}: row {rows[case]}: {text}" for case, text in find_steep_drops(known)]
     found += [
         f"{provenance.locate_provenance(path)}: {text}" for text in find_unlikely_provenance(known, origin)
@@ -95,20 +98,21 @@ def find_implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
             yield case, f"unit: {case.program} measures times; write {SECONDS}"
 
 
-def find_unfounded(known: Mapping[Case, Reference], origin: Mapping[str, Any]) -> Iterator[tuple[Case, str]]:
-    """Find rows that do not follow from the headlines in the provenance."""
+def find_unfounded(
+    known: Mapping[Case, Reference], launches: Mapping[Case, Sequence[PlacedLaunches]]
+) -> Iterator[tuple[Case, str]]:
+    """Find rows that do not follow from the headlines in the provenance.
+
+    :param launches: those behind each case by where their ranks lay, those behind its row first
+    """
     for case, each in known.items():
         if each.exact:
             continue
-        placed = read_placed_launches(origin, case)
-        if not placed:
+        if not launches.get(case):
             yield case, "has no headlines in the provenance; calibrate it again"
             continue
-        values, sessions = placed[0].values, placed[0].sessions
-        follows = estimate_references({case: values}, {case: sessions})[0]
-        earlier = estimate_references({case: values})[0]  # files that know no sessions
-        if all(is_alike(getattr(each, name), getattr(earlier, name)) for name in FOLLOWING):
-            continue
+        row = launches[case][0]
+        follows = estimate_references({case: row.values}, {case: row.sessions})[0]
         for column in FOLLOWING:
             ours, theirs = getattr(each, column), getattr(follows, column)
             if not is_alike(ours, theirs):
