@@ -207,7 +207,7 @@ def read_placed_launches(origin: Mapping[str, Any], case: Case) -> list[PlacedLa
 def read_all_placed(
     references: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> dict[Case, list[PlacedLaunches]]:
-    """Read the launches behind each case that is measured in real time, as :func:`read_placed_launches` does."""
+    """Read the launches behind each case that is measured in real time, by where their ranks lay."""
     return {
         case: read_placed_launches(origin, case)
         for case, reference in references.items()
