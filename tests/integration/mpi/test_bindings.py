@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from postprocess.extensions.agreement.bindings import BindingsResult, format_bindings, measure_mpi
+from postprocess.extensions.agreement.bindings import ROUNDS, measure_mpi
+from postprocess.extensions.agreement.language_costs import BindingsResult, format_bindings
 from postprocess.extensions.papers.asides import load_languages
 from site_configs.common import work_directory
 from site_configs.mpi.exchange import Program
 from site_configs.mpi.languages import LANGUAGES, SOURCES, Bench, Language, prepare_c, prepare_mpi4py
 from tests.support.faults import plants
 from tests.support.mpi import find_mpi
-from tests.support.plumbline_runner import Workshop
+from tests.support.plumbline_runner import LIMIT, Workshop
 
 pytestmark = pytest.mark.alone
 
@@ -48,6 +51,33 @@ def test_python_is_measured_with_two_mpis(workshop: Workshop, tmp_path: Path) ->
     assert {(row.environment, row.language) for row in read} == {
         (name, language) for name in names for language in languages
     }
+
+
+@plants("lost", "SIGTERM, and SIGINT, in the midst of the rounds", "`agree --bindings`", "", 0,
+        "4 comparisons with C, 0 skipped, 0 errors")  # fmt: skip
+def test_what_was_measured_before_a_signal_is_shown_and_gone_on_with(workshop: Workshop, declared) -> None:
+    words = ("agree", "--bindings", "mpi4py", "--launches", "6", "--bytes", "8,1000")
+    words = (*words, "--environment", find_name("mpich"))
+    before = {*workshop.home.glob(f"bindings/*{ROUNDS}")}
+    for number, status, least in ((signal.SIGTERM, 143, 3), (signal.SIGINT, 130, 4)):
+        process = workshop.start(*words)
+        deadline = time.monotonic() + LIMIT
+        while time.monotonic() < deadline and process.poll() is None:
+            files = {*workshop.home.glob(f"bindings/*{ROUNDS}")} - before
+            if any(file.read_bytes().count(b"\n") > least for file in files):
+                break
+            time.sleep(0.02)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=LIMIT)
+        assert process.returncode == status, output + errors
+        assert "C again" in output and "errors\ncut off; " in output, output
+        assert output.rstrip().endswith(f"go on: ./plumbline {' '.join(words)}"), output
+        assert "Traceback" not in errors
+    (file,) = files
+    ended = workshop.run(*words)
+    declared.check((), ended.status, [ended.output])
+    assert f"going on with {file}: " in ended.output
+    assert {row["launches"] for row in json.loads(file.with_suffix(".json").read_text())["rows"]} == {6}
 
 
 def require(*programs: str) -> None:
