@@ -10,7 +10,7 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from reframe.core.builtins import parameter, run_before
 
 from postprocess.base.files import write_text
 from postprocess.base.processes import start_module
+from postprocess.base.progress import DOES, SAYS, tell_starter
 from postprocess.base.records import read_record
 from postprocess.base.sanitize import quote_words
 from postprocess.model.case import Case
@@ -33,7 +34,7 @@ from reframe_checks.common.layouts import list_on_all_partitions, list_pair_layo
 from reframe_checks.common.osu_imb import OsuImbCheck, Start
 from reframe_checks.common.several_starts import launcher_words
 from reframe_checks.common.user_options import SOURCE, read_choice
-from site_configs.common import work_directory
+from site_configs.common import is_only_looking, work_directory
 from site_configs.mpi.exchange import BARRIER, BATCHES, BINDINGS, ELEMENT, ROUTINES, SIZES, C, list_options
 from site_configs.mpi.inventory import find_inventory
 from site_configs.mpi.languages import (
@@ -116,7 +117,7 @@ class bindings(OsuImbCheck):
 
     @cached_property
     def ready(self) -> Ready:
-        """The programs of this MPI, made ready once in a session."""
+        """The programs of this MPI, made ready once in a session; a list does not build what takes minutes."""
         try:
             bench = self.find_bench()
         except Unavailable as lacking:
@@ -126,7 +127,8 @@ class bindings(OsuImbCheck):
             bench.folder.mkdir(parents=True, exist_ok=True)
             chosen = {C, *(split_language(each.routine) for each in self.chosen_benchmarks())}
             languages = [each for each in MEASURED if each.name in chosen]
-            write_text(file, json.dumps(asdict(prepare_languages(bench, languages)), indent=1))
+            ready = prepare_languages(bench, languages, partial(tell_starter, DOES), is_only_looking())
+            write_text(file, json.dumps(asdict(ready), indent=1))
         return read_record(file, Ready)
 
     def find_bench(self) -> Bench:
@@ -146,8 +148,9 @@ class bindings(OsuImbCheck):
         if mpi.standard_abi or mpi.layer:
             raise Unavailable("bindings are those of the MPI as it is")
         mirror = find_named_mirror(work, None)
-        folders = [mirror / name if mirror else None for name in (WHEELS, JARS)]
-        return Bench(mpi, self.session / BINDINGS / mpi.name, work / "mpi", *folders)
+        wheels, jars = (mirror / name if mirror else None for name in (WHEELS, JARS))
+        folder = self.session / BINDINGS / mpi.name
+        return Bench(mpi, folder, work / "mpi", wheels, jars, partial(tell_starter, SAYS))
 
     def options_of(self, launch: PlannedLaunch) -> list[str]:
         """Return the options, which all languages have."""

@@ -226,7 +226,8 @@ def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progres
                 for mpi in mpis:
                     own = Path(scratch, mpi.name)
                     own.mkdir()
-                    bench = Bench(mpi, own, work.root / "mpi", folder, mirror.jars if mirror else None)
+                    jars = mirror.jars if mirror else None
+                    bench = Bench(mpi, own, work.root / "mpi", folder, jars, progress.say)
                     asked = (languages, sizes, arguments.launches, result, progress.now, known, keep)
                     measure_mpi(bench, *asked)
         except BaseException:  # interrupted, too: what was measured is shown, and not lost

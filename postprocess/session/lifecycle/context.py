@@ -170,7 +170,7 @@ class SessionContext:
         session = Session(directory, mode, request.site, request.command, request.strict)
         spack = self.prepared.spack.executable if self.prepared.spack else None
         where = self.work.source, self.work.root, directory, self.reference_roots
-        return session, ReframeDriver(*where, spack, self.prepared.usable_nodes)
+        return session, ReframeDriver(*where, spack, self.prepared.usable_nodes, self.progress)
 
     @property
     def quiet(self) -> SessionContext:

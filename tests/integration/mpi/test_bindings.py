@@ -181,6 +181,34 @@ def test_an_mpi_that_is_not_here_is_refused(workshop: Workshop) -> None:
     assert len(ended.errors.splitlines()) == 1
 
 
+def test_a_list_builds_no_crate_and_a_session_tells_that_it_builds(
+    workshop: Workshop, bench: Bench, tmp_path: Path
+) -> None:
+    called = tmp_path / "called"
+    cargo = tmp_path / "bin" / "cargo"
+    cargo.parent.mkdir()
+    cargo.write_text(f"#!/bin/sh\ntouch {called}\necho no registry >&2\nexit 101\n")
+    cargo.chmod(0o755)
+    clang = bench.unpack_wheel("libclang")
+    home = tmp_path / "home"
+    fresh = Workshop(home, path=str(cargo.parent))
+    home.joinpath("mpi").unlink()
+    home.joinpath("mpi", "bindings").mkdir(parents=True)
+    for each in bench.lasting.iterdir():
+        if each.name != "bindings":
+            home.joinpath("mpi", each.name).symlink_to(each)
+    home.joinpath("mpi", "bindings", clang.name).symlink_to(clang)
+    name = bench.mpi.name
+    words = ("--program", "bindings", "--routine", "pingpong.rust", "--bytes", "8", "--environment", name)
+    listed = fresh.run("list", *words).expect(0)
+    assert "pingpong.rust" in listed.output and "left out: 1 case" not in listed.output
+    assert not called.exists()
+    ended = fresh.measure(*words)
+    assert called.exists() and f"building the crate mpi for {name}" in ended.output, ended.output
+    (case,) = ended.summary["cases"]
+    assert case["verdict"] == "skipped" and "no registry" in case["reason"]
+
+
 PICKLED = "pingpong.mpi4py-pickled-single"
 SESSION = ("--program", "bindings", "--routine", f"pingpong.c,{PICKLED}", "--environment")
 SLOW = """

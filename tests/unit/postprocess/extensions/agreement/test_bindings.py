@@ -36,6 +36,7 @@ from site_configs.mpi.languages import (
     Unavailable,
     find_fortran_wrapper,
     find_module_folders,
+    prepare_languages,
     prepare_rust,
     select_languages,
 )
@@ -264,6 +265,20 @@ def test_what_is_not_on_this_machine_has_its_reason(tmp_path, monkeypatch):
     for prepare, told in ((prepare_rust, "cargo"), (languages.prepare_mpj, "no JDK")):
         with pytest.raises(Unavailable, match=told):
             prepare(bench)
+
+
+def test_what_takes_minutes_is_looked_for_and_not_built_for_a_list(tmp_path, monkeypatch):
+    built = tmp_path / "built"
+    cargo = tmp_path / "cargo"
+    cargo.write_text(f"#!/bin/sh\ntouch {built}\n")
+    cargo.chmod(0o755)
+    languages = [each for each in LANGUAGES if each.name == "rust"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ready = prepare_languages(make_bench(tmp_path / "mpi"), languages, only_looking=True)
+    assert not ready.lacking and not built.exists()
+    cargo.unlink()
+    ready = prepare_languages(make_bench(tmp_path / "other"), languages, only_looking=True)
+    assert ready.lacking == {"rust": "cargo is not on PATH"}
 
 
 def test_a_batch_is_neither_one_call_nor_for_ever():
