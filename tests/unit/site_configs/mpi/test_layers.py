@@ -19,11 +19,13 @@ from site_configs.mpi.layers import (
     LayerError,
     adopt_layer,
     build_layer_environment,
+    explain_override,
     find_layer_folder,
+    is_as_tried,
     shares_memory,
 )
 from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, install, says, script
-from tests.support.faults import Declared, plants
+from tests.support.faults import Declared, each_of, plants
 
 LIBRARY = "libucp.so.0"
 LAYER = "ucx@1.19.0"
@@ -105,11 +107,55 @@ def test_no_library_of_the_mpis_own_is_named_beside_another_one(mpi: Mpi, ucx: P
     own = {"I_MPI_OFI_LIBRARY": "/own/lib", "FI_PROVIDER_PATH": "/own", "I_MPI_ROOT": "/own"}
     intel, known = replace(mpi, family="intel-mpi", env=own), KNOWN["libfabric"]
     found = build_layer_environment(intel, known, str(ucx))
-    assert found == {"I_MPI_ROOT": "/own", "I_MPI_FABRICS": "ofi", "LD_LIBRARY_PATH": str(ucx)}
+    assert found == {
+        "I_MPI_ROOT": "/own",
+        "I_MPI_FABRICS": "ofi",
+        "LD_LIBRARY_PATH": str(ucx),
+        "I_MPI_OFI_LIBRARY": str(ucx / known.library),  # the user's shell may name another one
+        "FI_PROVIDER_PATH": str(ucx / "libfabric"),
+    }
     assert build_layer_environment(intel, known, "") == own | {"I_MPI_FABRICS": "ofi"}
     (ucx / "prov").mkdir()
     (ucx / "prov" / "libtcp-fi.so").touch()
     assert build_layer_environment(intel, known, str(ucx))["FI_PROVIDER_PATH"] == str(ucx / "prov")
+
+
+OVERRIDES = {
+    ("LD_PRELOAD", "/other/libz.so /other/libucp.so.0"): plants(
+        "environment", "`LD_PRELOAD` with another UCX", "the user's shell, beside `mpich+ucx@1.19.0`", "", 2,
+        "mpich+ucx@1.19.0: LD_PRELOAD of this shell has a libucp.so.0; unset it"),
+    ("I_MPI_OFI_LIBRARY", "/other/libfabric.so.1"): plants(
+        "environment", "`I_MPI_OFI_LIBRARY`, which names another libfabric",
+        "the user's shell, beside `intel-mpi+libfabric`", "", 2,
+        "intel-mpi+libfabric: I_MPI_OFI_LIBRARY of this shell names a libfabric.so.1; unset it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("variable", each_of(OVERRIDES))
+def test_a_shell_that_takes_another_library_is_told_even_if_it_was_tried_before(
+    mpi: Mpi, ucx: Path, variable: tuple[str, str], monkeypatch: pytest.MonkeyPatch, declared: Declared
+):
+    name, value = variable
+    intel = replace(mpi, family="intel-mpi")
+    script(Path(mpi.mpiexec), starts("/own/libfabric.so.1") + f"\necho 'loaded {ucx}/{LIBRARY}'")
+    chosen, word, folder = (mpi, WORD, str(ucx)) if name == "LD_PRELOAD" else (intel, "intel-mpi+libfabric", "")
+    layer = word.partition("+")[2]
+    before = adopt_layer(chosen, layer, folder, word)
+    assert isinstance(before, Mpi) and is_as_tried(before, chosen, folder)
+    monkeypatch.setenv(name, value)
+    assert not is_as_tried(before, chosen, folder)
+    after = adopt_layer(chosen, layer, folder, word)
+    assert isinstance(after, Unusable)
+    declared.check((), 2, [f"{after.mpicc}: {after.problem}"])
+
+
+def test_no_variable_may_be_set_that_decides_on_what_it_runs(mpi: Mpi, ucx: Path):
+    there = adopt_layer(mpi, LAYER, str(ucx), WORD)
+    assert isinstance(there, Mpi)
+    for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "MPIR_CVAR_NOLOCAL"):
+        assert name in explain_override(there, {"UCX_TLS": "tcp", name: "x"})
+    assert explain_override(there, {"UCX_TLS": "tcp"}) == ""
+    assert explain_override(mpi, {"LD_LIBRARY_PATH": "x"}) == ""
 
 
 @pytest.mark.parametrize(
