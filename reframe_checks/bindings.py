@@ -48,11 +48,13 @@ from site_configs.mpi.languages import (
 )
 from site_configs.mpi.probe import extract_identity
 from site_configs.schedulers.registry import find_scheduler
+from site_configs.schema.reframe_request import current_request
 from site_configs.topology.layouts import Layout
 from spack_envs.mirror.manifest import find_named_mirror
 from spack_envs.mirror.use import JARS, WHEELS
 
 ROUNDS = 5  #: of a launch
+OF_LOADING = {"LD_LIBRARY_PATH", "LD_PRELOAD"}  #: variables that decide which library a program loads
 MEASURED = [each for each in LANGUAGES if each.name != CONTROL]
 
 
@@ -145,6 +147,9 @@ class bindings(OsuImbCheck):
         if mpi is None or facts.compilers != (mpi.mpicc,):
             fix = "call it in a job of one node, with --site local"
             raise Unavailable(f"languages are compared on the node where ./plumbline is called: {fix}")
+        if moved := sorted(OF_LOADING & {*current_request().set_env.get(mpi.name, {})}):
+            why = "other languages name their library themselves, and may run on another than C"
+            raise Unavailable(f"--set-env {mpi.name}:{moved[0]}: {why}; set it in the shell")
         if mpi.standard_abi or mpi.layer:
             raise Unavailable("bindings are those of the MPI as it is")
         mirror = find_named_mirror(work, None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from postprocess.base.files import read_regular
+from postprocess.base.files import read_regular, read_text, write_text
 from site_configs.mpi import wheels
 from site_configs.mpi.exchange import RANKS, C, Program
 from site_configs.mpi.family import Mpi, join_lines, spare_network
@@ -229,6 +229,21 @@ def find_rust_folder(bench: Bench) -> Path:
     return bench.lasting / "bindings" / f"rust-{bench.mpi.name}"
 
 
+MADE_FOR = "made_for"  #: file in such a folder: the files of the MPI, each with the time of its last change
+
+
+def drop_stale_build(bench: Bench, target: Path) -> None:
+    """Remove what was built for an MPI that is another one now, in the same place."""
+    files = [os.path.realpath(each) for each in (bench.mpi.mpicc, bench.library)]
+    made_for = "".join(f"{os.stat(each).st_ctime_ns} {each}\n" for each in files)
+    stamp = target / MADE_FOR
+    if target.exists() and not (stamp.exists() and read_text(stamp) == made_for):
+        bench.say(f"{bench.mpi.name} has changed: what the crate mpi was built for is gone")
+        shutil.rmtree(target)
+    target.mkdir(exist_ok=True)
+    write_text(stamp, made_for)
+
+
 def look_for_rust(bench: Bench) -> Program:
     """Return the program in Rust where it would be. Raises Unavailable if nothing could build it."""
     find_cargo()
@@ -236,7 +251,10 @@ def look_for_rust(bench: Bench) -> Program:
 
 
 def prepare_rust(bench: Bench) -> Program:
-    """Build the program in Rust, by cargo in a folder for each MPI that lasts; a second time takes a second."""
+    """Build the program in Rust, by cargo in a folder for each MPI that lasts; a second time takes a second.
+
+    The crate has the MPI's header in it, of which cargo does not see that it changed.
+    """
     cargo = find_cargo()
     clang = next(bench.unpack_wheel("libclang").rglob("libclang*.so*"), None)
     if clang is None:
@@ -249,6 +267,7 @@ def prepare_rust(bench: Bench) -> Program:
         "BINDGEN_EXTRA_CLANG_ARGS": f"-I{headers}",
         "RUSTFLAGS": f"-Clink-arg=-Wl,-rpath,{bench.library.parent}",
     }
+    drop_stale_build(bench, target)
     program = target / "release" / "exchange"
     if not program.exists():
         bench.say(f"building the crate mpi for {bench.mpi.name}, which takes minutes; once")

@@ -260,6 +260,15 @@ def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, pac
     declared.check_session(ended, routine=PICKLED)
 
 
+@plants("environment", "`LD_LIBRARY_PATH` with another build of an MPI", "`--set-env` of `--program bindings`",
+        "skipped", 1, "--set-env …:LD_LIBRARY_PATH: other languages name their library themselves")  # fmt: skip
+def test_c_runs_on_no_other_build_than_its_languages(workshop: Workshop, tmp_path: Path, declared) -> None:
+    """Of one version, no text tells them apart; the time over that in C would be of two libraries."""
+    name = find_mpi("mpich").name
+    words = (*SESSION, name, "--bytes", "1000", "--set-env", f"{name}:LD_LIBRARY_PATH={tmp_path}", "--strict")
+    declared.check_session(workshop.measure(*words))
+
+
 @plants("data", "the numbers of every pickle, turned around", "a language of `--program bindings`",
         "incorrect", 1, "wrong data: pingpong of 10 kB: … received")  # fmt: skip
 def test_wrong_data_of_a_language_is_of_that_language_alone(

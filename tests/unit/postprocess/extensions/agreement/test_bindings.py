@@ -34,12 +34,14 @@ from site_configs.mpi.languages import (
     Bench,
     Language,
     Unavailable,
+    drop_stale_build,
     find_fortran_wrapper,
     find_module_folders,
     prepare_languages,
     prepare_rust,
     select_languages,
 )
+from tests.support.faults import Declared, plants
 
 
 def test_ratios_are_taken_within_the_round():
@@ -265,6 +267,37 @@ def test_what_is_not_on_this_machine_has_its_reason(tmp_path, monkeypatch):
     for prepare, told in ((prepare_rust, "cargo"), (languages.prepare_mpj, "no JDK")):
         with pytest.raises(Unavailable, match=told):
             prepare(bench)
+
+
+@plants("stale", "the MPI's library, installed anew in its place", "the build of Rust's crate `mpi`", "", 0,
+        "m-1 has changed: what the crate mpi was built for is gone")  # fmt: skip
+def test_the_crate_is_built_anew_for_an_mpi_that_changed(tmp_path, monkeypatch, declared: Declared):
+    """It has what the header said in it: with another one it may run, on wrong constants."""
+    bench = make_bench(tmp_path / "mpi")
+    library = tmp_path / "mpi" / "libmpi.so.12"
+    for file in (library, tmp_path / "mpi" / "bin" / "mpicc"):
+        file.touch()
+    target = tmp_path / "mpi" / "bindings" / "rust-m-1"
+    told: list[str] = []
+
+    def build() -> None:
+        again = replace(bench, say=told.append)
+        vars(again)["library"] = library
+        drop_stale_build(again, target)
+        target.joinpath("object").touch()
+
+    target.mkdir(parents=True)
+    target.joinpath("of_before").touch()  # as was built before anything was written down
+    build()
+    assert not target.joinpath("of_before").exists() and told.pop()
+    target.joinpath("kept").touch()
+    build()
+    assert target.joinpath("kept").exists() and not told
+    library.unlink()
+    library.write_text("rebuilt")
+    build()
+    assert not target.joinpath("kept").exists()
+    declared.check((), 0, told)
 
 
 def test_what_takes_minutes_is_looked_for_and_not_built_for_a_list(tmp_path, monkeypatch):
