@@ -12,7 +12,7 @@ linked to the library of this name must come up as a world of two, and say that 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -228,12 +228,24 @@ def explain_other_layer(loaded: LoadedLayer, known: KnownLayer, folder: str, ver
     """
     if not loaded.paths:
         return f"it loads no {known.library}"
-    if folder and os.path.realpath(Path(folder, known.library)) not in map(os.path.realpath, loaded.paths):
-        return f"it takes {loaded.paths[0]}"
+    if folder and (other := find_other_library(loaded.paths, Path(folder, known.library))):
+        return f"it takes {other}"
     wanted = version.partition(".post")[0]  # of a wheel that was built again
     if wanted and loaded.version != wanted:
         return f"{loaded.paths[0]} says that it is {loaded.version or 'nothing'}"
     return ""
+
+
+def find_other_library(paths: Iterable[str], wanted: Path) -> str:
+    """Find a file beside the wanted one that is a library of its kind; empty if there is none.
+
+    Where two are in memory, nothing tells which of them carries the messages.
+
+    :param paths: of what a process has in its memory
+    """
+    own = [path for path in paths if Path(path).name.startswith(wanted.name)]
+    real = os.path.realpath(wanted)
+    return next((path for path in own if os.path.realpath(path) != real), "" if own else f"no {wanted.name}")
 
 
 def shares_memory(mpi: Mpi) -> bool:

@@ -5,7 +5,6 @@ A fingerprint is of ping-pong at many sizes, both sides in turn.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -44,7 +43,7 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.stats.launches import MOVED, locate_case
 from site_configs.mpi.inventory import Inventory
-from site_configs.mpi.layers import find_layer_library
+from site_configs.mpi.layers import find_layer_library, find_other_library
 from spack_envs.installation import find_mpicost_prefix
 
 TOLD = "PLUMBLINE_FACTS"  #: names the file in which the witness tells them
@@ -86,11 +85,8 @@ def require_layer(inventory: Inventory | None, side: ComparedSide, facts: SideFa
     wanted = find_layer_library(mpi) if mpi and mpi.layer else None
     if not mpi or not wanted or str(wanted) == mpi.mpicc:  # its own, wherever that is
         return
-    paths = [each.path for each in facts.objects]
-    if os.path.realpath(wanted) not in map(os.path.realpath, paths):
-        kind = wanted.name.partition(".")[0]
-        there = next((path for path in paths if Path(path).name.startswith(kind)), f"no {wanted.name}")
-        raise UsageError(f"{side.label}: ran on {there}, not on {wanted}; see the variables of your shell")
+    if other := find_other_library((each.path for each in facts.objects), wanted):
+        raise UsageError(f"{side.label}: ran on {other}, not on {wanted}; see the variables of your shell")
 
 
 def take_facts(bench: ComparisonBench, name: str, case: SharedCase) -> SideFacts:

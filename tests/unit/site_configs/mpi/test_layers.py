@@ -89,6 +89,13 @@ def test_an_mpi_that_takes_another_library_is_refused(mpi: Mpi, ucx: Path, decla
     declared.check((), 2, [problem(mpi, ucx)])
 
 
+@plants("builds", "an MPI that has two UCX in its memory, its own and the one asked for", "mpich+ucx@1.19.0",
+        "", 2, "it does not run on ucx@1.19.0: it takes …/own/libucp.so.0")  # fmt: skip
+def test_an_mpi_that_has_another_library_too_is_refused(mpi: Mpi, ucx: Path, declared: Declared):
+    script(Path(mpi.mpiexec), f"{starts(ucx / LIBRARY)}\necho 'loaded /own/libucp.so.0'")
+    declared.check((), 2, [problem(mpi, ucx)])
+
+
 @plants("builds", "a library that is of another version than its wheel says", "mpich+ucx@1.19.0",
         "", 2, "it does not run on ucx@1.19.0: …/libucp.so.0 says that it is 1.18.1")  # fmt: skip
 def test_a_library_of_another_version_is_refused(mpi: Mpi, ucx: Path, declared: Declared):

@@ -192,4 +192,4 @@ def test_a_side_that_ran_on_another_library_than_its_name_says_is_refused(declar
     with pytest.raises(UsageError, match="ran on no libfabric"):
         require(asked.name)
     with declared.raises(UsageError):
-        require(asked.name, "/lib/libc.so.6", "/own/libfabric.so.1")
+        require(asked.name, "/asked/libfabric.so.1", "/own/libfabric.so.1")
