@@ -157,7 +157,8 @@ def adopt_layer(mpi: Mpi, layer: str, folder: str, word: str) -> Mpi | Unusable:
         loaded = read_loaded_layer(own, name)
     except probe.ProbeError as error:
         return Unusable(word, mpi.origin, f"it does not run on {layer}: {error}")
-    if problem := explain_other_layer(loaded, known, folder, "" if is_prefix(version) else version):
+    problem = explain_other_layer(loaded, known, folder, "" if is_prefix(version) else version)
+    if problem := problem or ("" if folder else explain_other_than_own(loaded, known, mpi)):
         return Unusable(word, mpi.origin, f"it does not run on {layer}: {problem}")
     return own
 
@@ -214,10 +215,14 @@ def explain_shell_override(mpi: Mpi) -> str:
 
 
 def is_as_tried(tried: Mpi, mpi: Mpi, folder: str) -> bool:
-    """Return whether an MPI on a library in a folder would still run as it did when it was tried."""
+    """Return whether an MPI on a library in a folder would still run as it did when it was tried.
+
+    Which one it takes for its own, the shell may decide anew.
+    """
     known = KNOWN[tried.layer.partition("@")[0]]
     same = tried.env == build_layer_environment(mpi, known, folder)
-    return same and not explain_shell_override(tried)
+    led = not folder and "LD_LIBRARY_PATH" in os.environ
+    return same and not led and not explain_shell_override(tried)
 
 
 def explain_other_layer(loaded: LoadedLayer, known: KnownLayer, folder: str, version: str) -> str:
@@ -234,6 +239,16 @@ def explain_other_layer(loaded: LoadedLayer, known: KnownLayer, folder: str, ver
     if wanted and loaded.version != wanted:
         return f"{loaded.paths[0]} says that it is {loaded.version or 'nothing'}"
     return ""
+
+
+def explain_other_than_own(loaded: LoadedLayer, known: KnownLayer, mpi: Mpi) -> str:
+    """Explain why a loaded library is not the MPI's own; empty if it is, or if none is below the MPI's prefix."""
+    prefix = os.path.realpath(mpi.prefix)
+    folders = (folder for pattern in (*known.folders, "lib/*") for folder in Path(prefix).glob(pattern))
+    others = [each for each in loaded.paths if not Path(os.path.realpath(each)).is_relative_to(prefix)]
+    if not others or not any((folder / known.library).exists() for folder in folders):
+        return ""
+    return f"it takes {others[0]}, which is not below {mpi.prefix}; see LD_LIBRARY_PATH, or ask for that one"
 
 
 def find_other_library(paths: Iterable[str], wanted: Path) -> str:

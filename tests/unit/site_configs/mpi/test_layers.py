@@ -156,6 +156,26 @@ def test_a_shell_that_takes_another_library_is_told_even_if_it_was_tried_before(
     declared.check((), 2, [f"{after.mpicc}: {after.problem}"])
 
 
+@plants("environment", "`LD_LIBRARY_PATH` with another UCX", "the user's shell, beside `mpich+ucx`", "", 2,
+        "it does not run on ucx: it takes …/ucx/lib/libucp.so.0.0.0, which is not below …; see")  # fmt: skip
+def test_its_own_library_is_none_that_the_shell_leads_to(
+    mpi: Mpi, ucx: Path, monkeypatch: pytest.MonkeyPatch, declared: Declared
+):
+    """Else `mpich+ucx` and `mpich+ucx@/opt/ucx` were the same library, and so the same."""
+    assert isinstance(adopt_layer(mpi, "ucx", "", "word"), Mpi)  # it has none: that of the system is its own
+    own = Path(mpi.prefix, "lib", "mpich")
+    own.mkdir(parents=True)
+    (own / LIBRARY).touch()
+    other = adopt_layer(mpi, "ucx", "", "word")
+    assert isinstance(other, Unusable)
+    declared.check((), 2, [other.problem])
+    script(Path(mpi.mpiexec), starts(own / LIBRARY))
+    there = adopt_layer(mpi, "ucx", "", "word")
+    assert isinstance(there, Mpi) and is_as_tried(there, mpi, "")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(ucx))
+    assert not is_as_tried(there, mpi, "")
+
+
 def test_no_variable_may_be_set_that_decides_on_what_it_runs(mpi: Mpi, ucx: Path):
     there = adopt_layer(mpi, LAYER, str(ucx), WORD)
     assert isinstance(there, Mpi)
