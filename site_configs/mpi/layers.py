@@ -242,7 +242,7 @@ def explain_other_layer(loaded: LoadedLayer, known: KnownLayer, folder: str, ver
 
 
 def explain_other_than_own(loaded: LoadedLayer, known: KnownLayer, mpi: Mpi) -> str:
-    """Explain why a loaded library is not the MPI's own; empty if it is, or if none is below the MPI's prefix."""
+    """Explain why a loaded library is not the MPI's own; empty if it is, or if none is below its prefix."""
     prefix = os.path.realpath(mpi.prefix)
     folders = (folder for pattern in (*known.folders, "lib/*") for folder in Path(prefix).glob(pattern))
     others = [each for each in loaded.paths if not Path(os.path.realpath(each)).is_relative_to(prefix)]
