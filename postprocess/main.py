@@ -129,7 +129,7 @@ def parse_words(words: Sequence[str]) -> argparse.Namespace:
 
 def exit_on_signal(number: int, _: object) -> None:
     """Come to an end in good order because of a signal."""
-    text = "plumbline: terminated; what was measured so far is in the session's raw files\n"
+    text = "plumbline: terminated; what was measured so far is kept\n"
     os.write(STANDARD_ERROR, text.encode())
     sys.exit(128 + number)
 
@@ -150,7 +150,7 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         print(f"plumbline: {sanitize_line(shorten_words(str(error)))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("plumbline: interrupted; what was measured so far is in the session's raw files", file=sys.stderr)
+        print("plumbline: interrupted; what was measured so far is kept", file=sys.stderr)
         return INTERRUPTED
     except OSError as error:
         what = describe_os_error(error, Path(work))

@@ -10,7 +10,7 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from reframe.core.builtins import parameter, run_before
 
 from postprocess.base.files import write_text
 from postprocess.base.processes import start_module
+from postprocess.base.progress import DOES, SAYS, tell_starter
 from postprocess.base.records import read_record
 from postprocess.base.sanitize import quote_words
 from postprocess.model.case import Case
@@ -33,7 +34,7 @@ from reframe_checks.common.layouts import list_on_all_partitions, list_pair_layo
 from reframe_checks.common.osu_imb import OsuImbCheck, Start
 from reframe_checks.common.several_starts import launcher_words
 from reframe_checks.common.user_options import SOURCE, read_choice
-from site_configs.common import work_directory
+from site_configs.common import is_only_looking, work_directory
 from site_configs.mpi.exchange import BARRIER, BATCHES, BINDINGS, ELEMENT, ROUTINES, SIZES, C, list_options
 from site_configs.mpi.inventory import find_inventory
 from site_configs.mpi.languages import (
@@ -47,11 +48,13 @@ from site_configs.mpi.languages import (
 )
 from site_configs.mpi.probe import extract_identity
 from site_configs.schedulers.registry import find_scheduler
+from site_configs.schema.reframe_request import current_request
 from site_configs.topology.layouts import Layout
 from spack_envs.mirror.manifest import find_named_mirror
 from spack_envs.mirror.use import JARS, WHEELS
 
 ROUNDS = 5  #: of a launch
+OF_LOADING = {"LD_LIBRARY_PATH", "LD_PRELOAD"}  #: variables that decide which library a program loads
 MEASURED = [each for each in LANGUAGES if each.name != CONTROL]
 
 
@@ -116,7 +119,7 @@ class bindings(OsuImbCheck):
 
     @cached_property
     def ready(self) -> Ready:
-        """The programs of this MPI, made ready once in a session."""
+        """The programs of this MPI, made ready once in a session; a list does not build what takes minutes."""
         try:
             bench = self.find_bench()
         except Unavailable as lacking:
@@ -126,7 +129,8 @@ class bindings(OsuImbCheck):
             bench.folder.mkdir(parents=True, exist_ok=True)
             chosen = {C, *(split_language(each.routine) for each in self.chosen_benchmarks())}
             languages = [each for each in MEASURED if each.name in chosen]
-            write_text(file, json.dumps(asdict(prepare_languages(bench, languages)), indent=1))
+            ready = prepare_languages(bench, languages, partial(tell_starter, DOES), is_only_looking())
+            write_text(file, json.dumps(asdict(ready), indent=1))
         return read_record(file, Ready)
 
     def find_bench(self) -> Bench:
@@ -143,11 +147,15 @@ class bindings(OsuImbCheck):
         if mpi is None or facts.compilers != (mpi.mpicc,):
             fix = "call it in a job of one node, with --site local"
             raise Unavailable(f"languages are compared on the node where ./plumbline is called: {fix}")
+        if moved := sorted(OF_LOADING & {*current_request().set_env.get(mpi.name, {})}):
+            why = "other languages name their library themselves, and may run on another than C"
+            raise Unavailable(f"--set-env {mpi.name}:{moved[0]}: {why}; set it in the shell")
         if mpi.standard_abi or mpi.layer:
             raise Unavailable("bindings are those of the MPI as it is")
         mirror = find_named_mirror(work, None)
-        folders = [mirror / name if mirror else None for name in (WHEELS, JARS)]
-        return Bench(mpi, self.session / BINDINGS / mpi.name, work / "mpi", *folders)
+        wheels, jars = (mirror / name if mirror else None for name in (WHEELS, JARS))
+        folder = self.session / BINDINGS / mpi.name
+        return Bench(mpi, folder, work / "mpi", wheels, jars, partial(tell_starter, SAYS))
 
     def options_of(self, launch: PlannedLaunch) -> list[str]:
         """Return the options, which all languages have."""

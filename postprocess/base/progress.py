@@ -38,6 +38,14 @@ def read_setup_seconds() -> dict[str, float]:
     return {"set-up": seconds} if seconds else {}
 
 
+SAYS, DOES = "plumbline: says: ", "plumbline: does: "  #: begin a line of a process for :meth:`Progress.pass_on`
+
+
+def tell_starter(kind: str, text: str) -> None:
+    """Tell whoever started this process: a line that stays (``SAYS``), or what goes on now (``DOES``)."""
+    print(sanitize_line(f"{kind}{text}"), flush=True)
+
+
 PIPE_SECONDS = 30.0  #: between two lines on what goes on, in a pipe
 BAR_WIDTH = 12  #: columns
 OVERDUE = 3.0  #: times that a step may take what those before took, for these to tell what is left
@@ -201,6 +209,13 @@ class Progress:
         """Show what goes on now: at once on a terminal, with the next line of a pipe."""
         if self.step:
             self.step.begin(sanitize_line(text))
+
+    def pass_on(self, line: str) -> None:
+        """Show what a process tells by :func:`tell_starter`; its other lines are none of ours."""
+        if line.startswith(SAYS):
+            self.say(line.removeprefix(SAYS))
+        elif line.startswith(DOES):
+            self.now(line.removeprefix(DOES))
 
     def wait(self, text: str) -> None:
         """Show why what began last waits, and estimate no end meanwhile."""

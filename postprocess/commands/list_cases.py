@@ -46,7 +46,8 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
     """Print every case that would run, then how many and about how long. Measures nothing."""
     with work.held():
         context = open_session_context(work, asked, progress)
-        planned = context.preview(replace(context.request.selection, only_looking=True))
+        with progress.phase("planning"):
+            planned = context.preview(replace(context.request.selection, only_looking=True))
         catalog = context.load_references(planned)
         estimate = estimate_night(work, planned, catalog, asked.launches)
     repeated = planned if asked.launches is not None else repeat_launches(planned, estimate.counts)

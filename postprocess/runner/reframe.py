@@ -13,6 +13,7 @@ from pathlib import Path
 from postprocess.base.errors import UsageError
 from postprocess.base.files import read_text
 from postprocess.base.processes import start_module
+from postprocess.base.progress import Progress
 from postprocess.model.session import Selection
 from site_configs.schedulers.base import UsableNodes
 from site_configs.schema.reframe_request import ReframeRequest, write_request
@@ -41,6 +42,7 @@ class ReframeDriver:
     spack: Path | None
     #: nodes that can be used, by partition, where some are down or taken out
     usable_nodes: Mapping[str, UsableNodes] = field(default_factory=dict)
+    progress: Progress | None = None  #: is shown what the checks tell of their own set-up
 
     @property
     def report(self) -> Path:
@@ -127,5 +129,7 @@ class ReframeDriver:
             for line in process.stdout:
                 log.write(line)
                 log.flush()
+                if self.progress:
+                    self.progress.pass_on(line.rstrip("\n"))
                 yield line.rstrip("\n")
         process.wait()

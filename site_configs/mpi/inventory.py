@@ -172,7 +172,7 @@ def try_layer(
             found.append(replace(answer, mpicc=word))
             continue
         there = known.get(f"{answer.mpicc}+{layer}")
-        if there and there.module == answer.module:
+        if there and there.module == answer.module and layers.is_as_tried(there, answer, folder):
             found.append(there)
             continue
         say(f"trying {answer.family} {answer.version} on {layer}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from postprocess.base.files import read_regular
+from postprocess.base.files import read_regular, read_text, write_text
 from site_configs.mpi import wheels
 from site_configs.mpi.exchange import RANKS, C, Program
 from site_configs.mpi.family import Mpi, join_lines, spare_network
@@ -36,6 +36,7 @@ class Bench:
     lasting: Path  #: for what is worth keeping: wheels and builds that take long
     wheels: Path | None = None  #: the only place to take wheels from; None for the package index
     jars: Path | None = None  #: the same of jars
+    say: Callable[[str], object] = str  #: is told what takes long, and is done once
 
     @cached_property
     def env(self) -> dict[str, str]:
@@ -75,6 +76,8 @@ class Bench:
         :raises Unavailable: if it cannot be had
         """
         self.lasting.joinpath("bindings").mkdir(exist_ok=True)
+        if not wheels.find_wheel_prefix(f"bindings/{name}", self.lasting).exists():
+            self.say(f"installing {name} from its wheel")
         try:
             return wheels.install_wheels(f"bindings/{name}", self.lasting, self.wheels).root
         except wheels.WheelError as error:
@@ -213,26 +216,65 @@ def split_number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def prepare_rust(bench: Bench) -> Program:
-    """Build the program in Rust, by cargo in a folder for each MPI that lasts; a second time takes a second."""
+def find_cargo() -> str:
+    """Find cargo. Raises Unavailable if it is not there."""
     cargo = shutil.which("cargo")
     if cargo is None:
         raise Unavailable("cargo is not on PATH")
+    return cargo
+
+
+def find_rust_folder(bench: Bench) -> Path:
+    """Return the folder in which cargo builds for an MPI; it lasts."""
+    return bench.lasting / "bindings" / f"rust-{bench.mpi.name}"
+
+
+MADE_FOR = "made_for"  #: file in such a folder: the files of the MPI, each with the time of its last change
+
+
+def drop_stale_build(bench: Bench, target: Path) -> None:
+    """Remove what was built for an MPI that is another one now, in the same place."""
+    files = [os.path.realpath(each) for each in (bench.mpi.mpicc, bench.library)]
+    made_for = "".join(f"{os.stat(each).st_ctime_ns} {each}\n" for each in files)
+    stamp = target / MADE_FOR
+    if target.exists() and not (stamp.exists() and read_text(stamp) == made_for):
+        bench.say(f"{bench.mpi.name} has changed: what the crate mpi was built for is gone")
+        shutil.rmtree(target)
+    target.mkdir(exist_ok=True)
+    write_text(stamp, made_for)
+
+
+def look_for_rust(bench: Bench) -> Program:
+    """Return the program in Rust where it would be. Raises Unavailable if nothing could build it."""
+    find_cargo()
+    return Program((str(find_rust_folder(bench) / "release" / "exchange"),))
+
+
+def prepare_rust(bench: Bench) -> Program:
+    """Build the program in Rust, by cargo in a folder for each MPI that lasts; a second time takes a second.
+
+    The crate has the MPI's header in it, of which cargo does not see that it changed.
+    """
+    cargo = find_cargo()
     clang = next(bench.unpack_wheel("libclang").rglob("libclang*.so*"), None)
     if clang is None:
         raise Unavailable("the wheel of libclang has no libclang.so")
     headers = bench.run("cc", "-print-file-name=include").strip()  # those of the compiler's own
-    target = bench.lasting / "bindings" / f"rust-{bench.mpi.name}"
+    target = find_rust_folder(bench)
     variables = {
         "MPICC": bench.mpi.mpicc,
         "LIBCLANG_PATH": str(clang.parent),
         "BINDGEN_EXTRA_CLANG_ARGS": f"-I{headers}",
         "RUSTFLAGS": f"-Clink-arg=-Wl,-rpath,{bench.library.parent}",
     }
+    drop_stale_build(bench, target)
+    program = target / "release" / "exchange"
+    if not program.exists():
+        bench.say(f"building the crate mpi for {bench.mpi.name}, which takes minutes; once")
     manifest = str(SOURCES / "rust" / "Cargo.toml")
     words = ("build", "--release", "--locked", "--quiet", "--manifest-path", manifest)
     bench.run(cargo, *words, "--target-dir", str(target), **variables)
-    return Program((str(target / "release" / "exchange"),))
+    return Program((str(program),))
 
 
 @dataclass(frozen=True)
@@ -242,6 +284,7 @@ class Language:
     name: str
     title: str
     prepare: Callable[[Bench], Program]
+    look: Callable[[Bench], Program] | None = None  #: the same without building it, where that takes minutes
 
 
 CONTROL = "c-again"  #: the same program once more
@@ -263,7 +306,7 @@ LANGUAGES = (
     ),
     Language("java-intel", "Java, Intel's binding", prepare_intel_java),
     Language("java-mpj", "Java, MPJ Express (threads)", prepare_mpj),
-    Language("rust", "Rust mpi", prepare_rust),
+    Language("rust", "Rust mpi", prepare_rust, look_for_rust),
 )
 KINDS = tuple(dict.fromkeys(each.name.partition("-")[0] for each in LANGUAGES))[1:]
 
@@ -276,20 +319,27 @@ def select_languages(kinds: Sequence[str] = ()) -> list[Language]:
 
 @dataclass(frozen=True)
 class Ready:
-    """The programs that were made ready for an MPI, and why others could not be had, by language."""
+    """The programs that were made ready for an MPI, and why others cannot be had, by language."""
 
     programs: Mapping[str, Program]
     lacking: Mapping[str, str]
 
 
-def prepare_languages(bench: Bench, languages: Sequence[Language], say: Callable[[str], object] = str) -> Ready:
-    """Make the programs of languages ready, C before those that need it."""
+def prepare_languages(
+    bench: Bench, languages: Sequence[Language], say: Callable[[str], object] = str, only_looking: bool = False
+) -> Ready:
+    """Make the programs of languages ready, C before those that need it.
+
+    :param say: is told what goes on now
+    :param only_looking: whether nothing of them is started: what takes minutes is looked for, and not built
+    """
     programs: dict[str, Program] = {}
     lacking: dict[str, str] = {}
     for language in languages:
         say(f"{bench.mpi.name}: making {language.title} ready")
         try:
-            programs[language.name] = language.prepare(bench)
+            make = (only_looking and language.look) or language.prepare
+            programs[language.name] = make(bench)
         except Unavailable as why:
             lacking[language.name] = str(why)
     return Ready(programs, lacking)

@@ -12,8 +12,8 @@ linked to the library of this name must come up as a world of two, and say that 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from postprocess.base.sanitize import quote_word
@@ -51,7 +51,8 @@ class KnownLayer:
     env: Mapping[str, dict[str, str]]
     shares_memory: bool = True  #: whether MPIs talk through memory in a node by it, and not as between nodes
     replaced: tuple[str, ...] = ()  #: variables of the MPI's own that name another one
-    plugins: str = ""  #: pattern of files beside it, or below ``prov``, that it does not find by itself
+    file: Mapping[str, str] = field(default_factory=dict)  #: by family, the one of them that names the file
+    plugins: str = ""  #: pattern of files that it opens: beside it, or below ``prov`` or its own name
     plugin_path: str = ""  #: variable that names their folder
 
 
@@ -90,6 +91,7 @@ KNOWN = {
         },
         shares_memory=False,
         replaced=("I_MPI_OFI_LIBRARY", "FI_PROVIDER_PATH"),
+        file={"intel-mpi": "I_MPI_OFI_LIBRARY"},
         plugins="*-fi.so",
         plugin_path="FI_PROVIDER_PATH",
     ),
@@ -149,24 +151,78 @@ def adopt_layer(mpi: Mpi, layer: str, folder: str, word: str) -> Mpi | Unusable:
     if mpi.standard_abi:
         return Unusable(word, mpi.origin, "the standard ABI and another library below it are not for one MPI")
     own = replace(mpi, layer=layer, env=build_layer_environment(mpi, known, folder))
+    if problem := explain_shell_override(own):
+        return Unusable(word, mpi.origin, problem)
     try:
         loaded = read_loaded_layer(own, name)
     except probe.ProbeError as error:
         return Unusable(word, mpi.origin, f"it does not run on {layer}: {error}")
-    if problem := explain_other_layer(loaded, known, folder, "" if is_prefix(version) else version):
+    problem = explain_other_layer(loaded, known, folder, "" if is_prefix(version) else version)
+    if problem := problem or ("" if folder else explain_other_than_own(loaded, known, mpi)):
         return Unusable(word, mpi.origin, f"it does not run on {layer}: {problem}")
     return own
 
 
 def build_layer_environment(mpi: Mpi, known: KnownLayer, folder: str) -> dict[str, str]:
-    """Build the variables with which an MPI runs on a library in a folder, or on its own if that is empty."""
+    """Build the variables with which an MPI runs on a library in a folder, or on its own if that is empty.
+
+    All that could name another library or its plugins is set: the user's shell may have it, too.
+    """
     if not folder:
         return mpi.env | known.env[mpi.family]
     kept = {name: value for name, value in mpi.env.items() if name not in known.replaced}
     env = kept | known.env[mpi.family] | {"LD_LIBRARY_PATH": folder}
-    places = [place for place in (Path(folder), Path(folder, "prov")) if known.plugins]
-    plugins = next((str(place) for place in places if any(place.glob(known.plugins))), "")
-    return env | ({known.plugin_path: plugins} if plugins else {})
+    if variable := known.file.get(mpi.family):
+        env[variable] = str(Path(folder, known.library))
+    if known.plugins:
+        usual = Path(folder, known.library.partition(".")[0])
+        places = (Path(folder), Path(folder, "prov"))
+        env[known.plugin_path] = str(next((each for each in places if any(each.glob(known.plugins))), usual))
+    return env
+
+
+PRELOADED = "LD_PRELOAD"
+
+
+def explain_override(mpi: Mpi, names: Collection[str]) -> str:
+    """Explain why no variable of these names may be set for an MPI on a library below it; empty if they may.
+
+    It would run on another library, or take its messages past it, under the name of this one.
+    """
+    if not mpi.layer:
+        return ""
+    known = KNOWN[mpi.layer.partition("@")[0]]
+    fixed = {*known.env[mpi.family], *known.replaced, "LD_LIBRARY_PATH", PRELOADED}
+    found = sorted(fixed & {*names})
+    return f"{found[0]} decides whether it runs on {mpi.layer}; leave it out" if found else ""
+
+
+def explain_shell_override(mpi: Mpi) -> str:
+    """Explain why the user's shell takes another library than the one below an MPI; empty if it does not.
+
+    What the MPI's own environment sets is not the shell's to say.
+    """
+    if not mpi.layer:
+        return ""
+    known = KNOWN[mpi.layer.partition("@")[0]]
+    preloaded = os.environ.get(PRELOADED, "").replace(":", " ").split()
+    if any(Path(path).name.startswith(known.library.partition(".")[0]) for path in preloaded):
+        return f"{PRELOADED} of this shell has a {known.library}; unset it"
+    named = known.file.get(mpi.family, "")
+    if named in os.environ and named not in mpi.env:
+        return f"{named} of this shell names a {known.library}; unset it"
+    return ""
+
+
+def is_as_tried(tried: Mpi, mpi: Mpi, folder: str) -> bool:
+    """Return whether an MPI on a library in a folder would still run as it did when it was tried.
+
+    Which one it takes for its own, the shell may decide anew.
+    """
+    known = KNOWN[tried.layer.partition("@")[0]]
+    same = tried.env == build_layer_environment(mpi, known, folder)
+    led = not folder and "LD_LIBRARY_PATH" in os.environ
+    return same and not led and not explain_shell_override(tried)
 
 
 def explain_other_layer(loaded: LoadedLayer, known: KnownLayer, folder: str, version: str) -> str:
@@ -177,12 +233,34 @@ def explain_other_layer(loaded: LoadedLayer, known: KnownLayer, folder: str, ver
     """
     if not loaded.paths:
         return f"it loads no {known.library}"
-    if folder and os.path.realpath(Path(folder, known.library)) not in map(os.path.realpath, loaded.paths):
-        return f"it takes {loaded.paths[0]}"
+    if folder and (other := find_other_library(loaded.paths, Path(folder, known.library))):
+        return f"it takes {other}"
     wanted = version.partition(".post")[0]  # of a wheel that was built again
     if wanted and loaded.version != wanted:
         return f"{loaded.paths[0]} says that it is {loaded.version or 'nothing'}"
     return ""
+
+
+def explain_other_than_own(loaded: LoadedLayer, known: KnownLayer, mpi: Mpi) -> str:
+    """Explain why a loaded library is not the MPI's own; empty if it is, or if none is below its prefix."""
+    prefix = os.path.realpath(mpi.prefix)
+    folders = (folder for pattern in (*known.folders, "lib/*") for folder in Path(prefix).glob(pattern))
+    others = [each for each in loaded.paths if not Path(os.path.realpath(each)).is_relative_to(prefix)]
+    if not others or not any((folder / known.library).exists() for folder in folders):
+        return ""
+    return f"it takes {others[0]}, which is not below {mpi.prefix}; see LD_LIBRARY_PATH, or ask for that one"
+
+
+def find_other_library(paths: Iterable[str], wanted: Path) -> str:
+    """Find a file beside the wanted one that is a library of its kind; empty if there is none.
+
+    Where two are in memory, nothing tells which of them carries the messages.
+
+    :param paths: of what a process has in its memory
+    """
+    own = [path for path in paths if Path(path).name.startswith(wanted.name)]
+    real = os.path.realpath(wanted)
+    return next((path for path in own if os.path.realpath(path) != real), "" if own else f"no {wanted.name}")
 
 
 def shares_memory(mpi: Mpi) -> bool:

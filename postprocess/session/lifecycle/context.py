@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -34,6 +34,8 @@ from postprocess.results.store import SUFFIX, build_rows, list_sessions
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, preview_plan, run_again, run_plan
 from postprocess.setup import PreparedMachine, prepare_machine
+from site_configs.mpi.inventory import Inventory
+from site_configs.mpi.layers import explain_override
 from site_configs.schema.variables import SESSION
 
 MODE = "interrupted"  #: of the rows: they are of no night
@@ -170,7 +172,7 @@ class SessionContext:
         session = Session(directory, mode, request.site, request.command, request.strict)
         spack = self.prepared.spack.executable if self.prepared.spack else None
         where = self.work.source, self.work.root, directory, self.reference_roots
-        return session, ReframeDriver(*where, spack, self.prepared.usable_nodes)
+        return session, ReframeDriver(*where, spack, self.prepared.usable_nodes, self.progress)
 
     @property
     def quiet(self) -> SessionContext:
@@ -238,9 +240,22 @@ def resolve_environments(work: WorkDirectory, request: Request, prepared: Prepar
     set_env: dict[str, dict[str, str]] = {}
     for name, pairs in selection.set_env.items():
         set_env.setdefault(full[name], {}).update(pairs)
+    for name, pairs in set_env.items():
+        refuse_override(prepared.inventory, name, pairs, f"--set-env {name}")
     chosen = replace(selection, environments=list(dict.fromkeys(found)), set_env=set_env)
     again = [name_in_full(word, full) for word in request.rerun_options]
     return replace(request, selection=chosen, rerun_options=again)
+
+
+def refuse_override(inventory: Inventory | None, environment: str, names: Collection[str], option: str) -> None:
+    """Refuse variables with which an MPI would run on another library than the one below it.
+
+    :raises UsageError: naming the option
+    """
+    mpis = inventory.mpis if inventory else ()
+    for mpi in (each for each in mpis if each.name == environment):
+        if problem := explain_override(mpi, names):
+            raise UsageError(f"{option}: {problem}")
 
 
 def name_in_full(word: str, full: Mapping[str, str]) -> str:

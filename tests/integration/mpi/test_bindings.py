@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from postprocess.extensions.agreement.bindings import BindingsResult, format_bindings, measure_mpi
+from postprocess.extensions.agreement.bindings import ROUNDS, measure_mpi
+from postprocess.extensions.agreement.language_costs import BindingsResult, format_bindings
 from postprocess.extensions.papers.asides import load_languages
 from site_configs.common import work_directory
 from site_configs.mpi.exchange import Program
 from site_configs.mpi.languages import LANGUAGES, SOURCES, Bench, Language, prepare_c, prepare_mpi4py
 from tests.support.faults import plants
 from tests.support.mpi import find_mpi
-from tests.support.plumbline_runner import Workshop
+from tests.support.plumbline_runner import LIMIT, Workshop
 
 pytestmark = pytest.mark.alone
 
@@ -48,6 +51,33 @@ def test_python_is_measured_with_two_mpis(workshop: Workshop, tmp_path: Path) ->
     assert {(row.environment, row.language) for row in read} == {
         (name, language) for name in names for language in languages
     }
+
+
+@plants("lost", "SIGTERM, and SIGINT, in the midst of the rounds", "`agree --bindings`", "", 0,
+        "4 comparisons with C, 0 skipped, 0 errors")  # fmt: skip
+def test_what_was_measured_before_a_signal_is_shown_and_gone_on_with(workshop: Workshop, declared) -> None:
+    words = ("agree", "--bindings", "mpi4py", "--launches", "6", "--bytes", "8,1000")
+    words = (*words, "--environment", find_name("mpich"))
+    before = {*workshop.home.glob(f"bindings/*{ROUNDS}")}
+    for number, status, least in ((signal.SIGTERM, 143, 3), (signal.SIGINT, 130, 4)):
+        process = workshop.start(*words)
+        deadline = time.monotonic() + LIMIT
+        while time.monotonic() < deadline and process.poll() is None:
+            files = {*workshop.home.glob(f"bindings/*{ROUNDS}")} - before
+            if any(file.read_bytes().count(b"\n") > least for file in files):
+                break
+            time.sleep(0.02)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=LIMIT)
+        assert process.returncode == status, output + errors
+        assert "C again" in output and "errors\ncut off; " in output, output
+        assert output.rstrip().endswith(f"go on: ./plumbline {' '.join(words)}"), output
+        assert "Traceback" not in errors
+    (file,) = files
+    ended = workshop.run(*words)
+    declared.check((), ended.status, [ended.output])
+    assert f"going on with {file}: " in ended.output
+    assert {row["launches"] for row in json.loads(file.with_suffix(".json").read_text())["rows"]} == {6}
 
 
 def require(*programs: str) -> None:
@@ -151,6 +181,34 @@ def test_an_mpi_that_is_not_here_is_refused(workshop: Workshop) -> None:
     assert len(ended.errors.splitlines()) == 1
 
 
+def test_a_list_builds_no_crate_and_a_session_tells_that_it_builds(
+    workshop: Workshop, bench: Bench, tmp_path: Path
+) -> None:
+    called = tmp_path / "called"
+    cargo = tmp_path / "bin" / "cargo"
+    cargo.parent.mkdir()
+    cargo.write_text(f"#!/bin/sh\ntouch {called}\necho no registry >&2\nexit 101\n")
+    cargo.chmod(0o755)
+    clang = bench.unpack_wheel("libclang")
+    home = tmp_path / "home"
+    fresh = Workshop(home, path=str(cargo.parent))
+    home.joinpath("mpi").unlink()
+    home.joinpath("mpi", "bindings").mkdir(parents=True)
+    for each in bench.lasting.iterdir():
+        if each.name != "bindings":
+            home.joinpath("mpi", each.name).symlink_to(each)
+    home.joinpath("mpi", "bindings", clang.name).symlink_to(clang)
+    name = bench.mpi.name
+    words = ("--program", "bindings", "--routine", "pingpong.rust", "--bytes", "8", "--environment", name)
+    listed = fresh.run("list", *words).expect(0)
+    assert "pingpong.rust" in listed.output and "left out: 1 case" not in listed.output
+    assert not called.exists()
+    ended = fresh.measure(*words)
+    assert called.exists() and f"building the crate mpi for {name}" in ended.output, ended.output
+    (case,) = ended.summary["cases"]
+    assert case["verdict"] == "skipped" and "no registry" in case["reason"]
+
+
 PICKLED = "pingpong.mpi4py-pickled-single"
 SESSION = ("--program", "bindings", "--routine", f"pingpong.c,{PICKLED}", "--environment")
 SLOW = """
@@ -200,6 +258,15 @@ def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, pac
     assert shown["pingpong.c"][1] in ("pass", "provisional", "fast", "cleared")
     assert "not verified" not in ended.output + ended.errors
     declared.check_session(ended, routine=PICKLED)
+
+
+@plants("environment", "`LD_LIBRARY_PATH` with another build of an MPI", "`--set-env` of `--program bindings`",
+        "skipped", 1, "--set-env …:LD_LIBRARY_PATH: other languages name their library themselves")  # fmt: skip
+def test_c_runs_on_no_other_build_than_its_languages(workshop: Workshop, tmp_path: Path, declared) -> None:
+    """Of one version, no text tells them apart; the time over that in C would be of two libraries."""
+    name = find_mpi("mpich").name
+    words = (*SESSION, name, "--bytes", "1000", "--set-env", f"{name}:LD_LIBRARY_PATH={tmp_path}", "--strict")
+    declared.check_session(workshop.measure(*words))
 
 
 @plants("data", "the numbers of every pickle, turned around", "a language of `--program bindings`",

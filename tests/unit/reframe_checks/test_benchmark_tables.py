@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -111,6 +113,26 @@ def test_threads_and_files_are_of_families_and_of_no_night():
     own = {line.routine for line in CHECKS["imb"].table if line.executable in ("IMB-MT", "IMB-IO")}
     assert own == {*FAMILIES["imb-mt"], *FAMILIES["imb-io"]}
     assert own <= REQUESTED
+
+
+@pytest.mark.parametrize(("executable", "left"), [("IMB-IO", False), ("IMB-MPI1", True)])
+def test_a_start_with_files_finds_none_of_another_and_leaves_none(tmp_path, monkeypatch, executable, left):
+    """IMB-IO opens what is there: it would read what an earlier start wrote, or not be able to write."""
+    from reframe_checks.common.osu_imb import OsuImbCheck
+    from reframe_checks.imb import FILES
+
+    names = FILES.replace("*", "_0").split()
+    for name in names:
+        tmp_path.joinpath(name).touch()
+    own = ["ls > found", f"touch {' '.join(names)}"]  # as the program does
+    monkeypatch.setattr(OsuImbCheck, "lines_of", lambda *_: iter(own))
+    check = object.__new__(CHECKS["imb"])
+    start = SimpleNamespace(executable=executable)
+    script = "\n".join(CHECKS["imb"].lines_of(check, start, "mpiexec"))
+    subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True)
+    found = set(tmp_path.joinpath("found").read_text().split()) - {"found"}
+    after = {path.name for path in tmp_path.iterdir()} - {"found"}
+    assert found == after == ({*names} if left else set())
 
 
 def test_a_start_with_threads_is_told_counts_of_integers():

@@ -15,7 +15,7 @@ import numpy as np
 
 from postprocess.base.errors import UsageError
 from postprocess.features.compare import data
-from postprocess.features.compare.data import NEW, OLD, SIDES, CaseValue, LaunchValues, SharedCase
+from postprocess.features.compare.data import NEW, OLD, SIDES, CaseValue, ComparedSide, LaunchValues, SharedCase
 from postprocess.features.compare.facts import (
     SIZES,
     FingerprintLaunch,
@@ -42,6 +42,8 @@ from postprocess.session.lifecycle.context import (
     measure_in_session,
 )
 from postprocess.stats.launches import MOVED, locate_case
+from site_configs.mpi.inventory import Inventory
+from site_configs.mpi.layers import find_layer_library, find_other_library
 from spack_envs.installation import find_mpicost_prefix
 
 TOLD = "PLUMBLINE_FACTS"  #: names the file in which the witness tells them
@@ -66,9 +68,25 @@ def tell_facts(bench: ComparisonBench) -> None:
             except UsageError as error:
                 told = data.ReportedFacts(name, None, str(error))
                 progress.note(f"facts of the {name} side: {error}")
+        if told.facts:
+            require_layer(bench.context.prepared.inventory, bench.header.sides[name], told.facts)
         data.append_record(bench.path, told)
     for line in summarise_facts(list_fact_differences(bench.stored)):
         progress.say(f"  {line}")
+
+
+def require_layer(inventory: Inventory | None, side: ComparedSide, facts: SideFacts) -> None:
+    """Refuse a side whose launch had not the library in memory that it is to have below its MPI.
+
+    :raises UsageError: naming what it had instead
+    """
+    mpis = inventory.mpis if inventory else ()
+    mpi = next((each for each in mpis if each.name == side.environment), None)
+    wanted = find_layer_library(mpi) if mpi and mpi.layer else None
+    if not mpi or not wanted or str(wanted) == mpi.mpicc:  # its own, wherever that is
+        return
+    if other := find_other_library((each.path for each in facts.objects), wanted):
+        raise UsageError(f"{side.label}: ran on {other}, not on {wanted}; see the variables of your shell")
 
 
 def take_facts(bench: ComparisonBench, name: str, case: SharedCase) -> SideFacts:

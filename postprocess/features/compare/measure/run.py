@@ -25,7 +25,7 @@ from postprocess.features.compare.text import LIBRARY, format_comparison_text
 from postprocess.model.options import PARTITION, PROGRAM, ROUTINE
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import Request
-from postprocess.session.lifecycle.context import SessionContext, open_session_context
+from postprocess.session.lifecycle.context import SessionContext, open_session_context, refuse_override
 from site_configs.mpi.family import ON, environment_name, is_prefix, parse_mpi_word, split_release
 from site_configs.mpi.inventory import find_release
 from site_configs.programs.installed import STANDARD_ABI
@@ -187,6 +187,8 @@ def describe_comparison(context: SessionContext, demand: ComparisonDemand) -> Co
         replace(each, environment=find_environment(context, declared, each.label))
         for each in (demand.old, demand.new)
     )
+    for side in (old, new):
+        refuse_override(context.prepared.inventory, side.environment, side.set_env, "--new-env")
     differences = tuple(list_side_differences(declared, old, new))
     if not differences and not demand.control:
         raise UsageError(

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from postprocess.base import progress as module
-from postprocess.base.progress import Progress
+from postprocess.base.progress import DOES, SAYS, Progress, tell_starter
 from postprocess.base.sanitize import sanitize_line
 
 
@@ -113,6 +113,17 @@ def test_a_pipe_is_told_from_time_to_time_while_nothing_comes(progress, monkeypa
             module.time.sleep(0.01)
     first = progress.console.file.getvalue().splitlines()[-1]
     assert first.startswith("  waiting, ") and first.endswith(": machine is 93% busy")
+
+
+def test_what_a_process_tells_is_shown_and_nothing_else_that_it_prints(progress, capsys):
+    progress.console.file = io.StringIO()
+    tell_starter(SAYS, "building a crate")
+    tell_starter(DOES, "making C ready")
+    with progress.phase("set-up"):
+        for line in [*capsys.readouterr().out.splitlines(), "any other line"]:
+            progress.pass_on(line)
+        assert progress.step.doing == "making C ready"
+    assert progress.console.file.getvalue() == "building a crate\n"
 
 
 def test_what_stays_as_it_is_is_noted_once_in_a_work_directory(tmp_path):

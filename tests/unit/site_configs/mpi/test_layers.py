@@ -19,11 +19,13 @@ from site_configs.mpi.layers import (
     LayerError,
     adopt_layer,
     build_layer_environment,
+    explain_override,
     find_layer_folder,
+    is_as_tried,
     shares_memory,
 )
 from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, install, says, script
-from tests.support.faults import Declared, plants
+from tests.support.faults import Declared, each_of, plants
 
 LIBRARY = "libucp.so.0"
 LAYER = "ucx@1.19.0"
@@ -87,6 +89,13 @@ def test_an_mpi_that_takes_another_library_is_refused(mpi: Mpi, ucx: Path, decla
     declared.check((), 2, [problem(mpi, ucx)])
 
 
+@plants("builds", "an MPI that has two UCX in its memory, its own and the one asked for", "mpich+ucx@1.19.0",
+        "", 2, "it does not run on ucx@1.19.0: it takes …/own/libucp.so.0")  # fmt: skip
+def test_an_mpi_that_has_another_library_too_is_refused(mpi: Mpi, ucx: Path, declared: Declared):
+    script(Path(mpi.mpiexec), f"{starts(ucx / LIBRARY)}\necho 'loaded /own/libucp.so.0'")
+    declared.check((), 2, [problem(mpi, ucx)])
+
+
 @plants("builds", "a library that is of another version than its wheel says", "mpich+ucx@1.19.0",
         "", 2, "it does not run on ucx@1.19.0: …/libucp.so.0 says that it is 1.18.1")  # fmt: skip
 def test_a_library_of_another_version_is_refused(mpi: Mpi, ucx: Path, declared: Declared):
@@ -105,11 +114,75 @@ def test_no_library_of_the_mpis_own_is_named_beside_another_one(mpi: Mpi, ucx: P
     own = {"I_MPI_OFI_LIBRARY": "/own/lib", "FI_PROVIDER_PATH": "/own", "I_MPI_ROOT": "/own"}
     intel, known = replace(mpi, family="intel-mpi", env=own), KNOWN["libfabric"]
     found = build_layer_environment(intel, known, str(ucx))
-    assert found == {"I_MPI_ROOT": "/own", "I_MPI_FABRICS": "ofi", "LD_LIBRARY_PATH": str(ucx)}
+    assert found == {
+        "I_MPI_ROOT": "/own",
+        "I_MPI_FABRICS": "ofi",
+        "LD_LIBRARY_PATH": str(ucx),
+        "I_MPI_OFI_LIBRARY": str(ucx / known.library),  # the user's shell may name another one
+        "FI_PROVIDER_PATH": str(ucx / "libfabric"),
+    }
     assert build_layer_environment(intel, known, "") == own | {"I_MPI_FABRICS": "ofi"}
     (ucx / "prov").mkdir()
     (ucx / "prov" / "libtcp-fi.so").touch()
     assert build_layer_environment(intel, known, str(ucx))["FI_PROVIDER_PATH"] == str(ucx / "prov")
+
+
+OVERRIDES = {
+    ("LD_PRELOAD", "/other/libz.so /other/libucp.so.0"): plants(
+        "environment", "`LD_PRELOAD` with another UCX", "the user's shell, beside `mpich+ucx@1.19.0`", "", 2,
+        "mpich+ucx@1.19.0: LD_PRELOAD of this shell has a libucp.so.0; unset it"),
+    ("I_MPI_OFI_LIBRARY", "/other/libfabric.so.1"): plants(
+        "environment", "`I_MPI_OFI_LIBRARY`, which names another libfabric",
+        "the user's shell, beside `intel-mpi+libfabric`", "", 2,
+        "intel-mpi+libfabric: I_MPI_OFI_LIBRARY of this shell names a libfabric.so.1; unset it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("variable", each_of(OVERRIDES))
+def test_a_shell_that_takes_another_library_is_told_even_if_it_was_tried_before(
+    mpi: Mpi, ucx: Path, variable: tuple[str, str], monkeypatch: pytest.MonkeyPatch, declared: Declared
+):
+    name, value = variable
+    intel = replace(mpi, family="intel-mpi")
+    script(Path(mpi.mpiexec), starts("/own/libfabric.so.1") + f"\necho 'loaded {ucx}/{LIBRARY}'")
+    chosen, word, folder = (mpi, WORD, str(ucx)) if name == "LD_PRELOAD" else (intel, "intel-mpi+libfabric", "")
+    layer = word.partition("+")[2]
+    before = adopt_layer(chosen, layer, folder, word)
+    assert isinstance(before, Mpi) and is_as_tried(before, chosen, folder)
+    monkeypatch.setenv(name, value)
+    assert not is_as_tried(before, chosen, folder)
+    after = adopt_layer(chosen, layer, folder, word)
+    assert isinstance(after, Unusable)
+    declared.check((), 2, [f"{after.mpicc}: {after.problem}"])
+
+
+@plants("environment", "`LD_LIBRARY_PATH` with another UCX", "the user's shell, beside `mpich+ucx`", "", 2,
+        "it does not run on ucx: it takes …/ucx/lib/libucp.so.0.0.0, which is not below …; see")  # fmt: skip
+def test_its_own_library_is_none_that_the_shell_leads_to(
+    mpi: Mpi, ucx: Path, monkeypatch: pytest.MonkeyPatch, declared: Declared
+):
+    """Else `mpich+ucx` and `mpich+ucx@/opt/ucx` were the same library, and so the same."""
+    assert isinstance(adopt_layer(mpi, "ucx", "", "word"), Mpi)  # it has none: that of the system is its own
+    own = Path(mpi.prefix, "lib", "mpich")
+    own.mkdir(parents=True)
+    (own / LIBRARY).touch()
+    other = adopt_layer(mpi, "ucx", "", "word")
+    assert isinstance(other, Unusable)
+    declared.check((), 2, [other.problem])
+    script(Path(mpi.mpiexec), starts(own / LIBRARY))
+    there = adopt_layer(mpi, "ucx", "", "word")
+    assert isinstance(there, Mpi) and is_as_tried(there, mpi, "")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(ucx))
+    assert not is_as_tried(there, mpi, "")
+
+
+def test_no_variable_may_be_set_that_decides_on_what_it_runs(mpi: Mpi, ucx: Path):
+    there = adopt_layer(mpi, LAYER, str(ucx), WORD)
+    assert isinstance(there, Mpi)
+    for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "MPIR_CVAR_NOLOCAL"):
+        assert name in explain_override(there, {"UCX_TLS": "tcp", name: "x"})
+    assert explain_override(there, {"UCX_TLS": "tcp"}) == ""
+    assert explain_override(mpi, {"LD_LIBRARY_PATH": "x"}) == ""
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from postprocess.session.lifecycle.context import (
     resolve_environments,
     store_interrupted,
 )
+from site_configs.mpi.family import Mpi
 from tests.support.factories import record
 from tests.support.factories.launch import leave, planned
 from tests.support.faults import Declared, plants
@@ -49,6 +50,25 @@ def test_sizes_that_mpicost_leaves_out_are_named_and_no_others():
 def test_a_session_says_what_it_leaves_out_before_it_runs(capsys):
     report_plan([planned()], Progress(), {"sizes": [4], "routines": ["reduce_sum"]})
     assert "--bytes 4: not measured of reduce_sum" in capsys.readouterr().out
+
+
+@plants("environment", "`LD_LIBRARY_PATH` with another UCX", "`--set-env` of `mpich+ucx@1.19.0`", "", 2,
+        "--set-env mpich-on-ucx: LD_LIBRARY_PATH decides whether it runs on ucx@1.19.0")  # fmt: skip
+def test_no_option_takes_another_library_below_an_mpi_than_its_name_says(tmp_path, declared: Declared):
+    below = Mpi(
+        "mpich-on-ucx", "mpich", "5.0.2", "MPICH", "path", "/m", "/m/mpicc", "/m/mpiexec", layer="ucx@1.19.0"
+    )
+    inventory = MagicMock(mpis=(below,))
+    machine = MagicMock(inventory=inventory, list_environments=lambda *_: [below.name])
+
+    def ask(variable: str) -> Request:
+        chosen = Selection(tmp_path, set_env={below.name: {variable: "/other"}})
+        request = Request("run", [], "local", chosen)
+        return resolve_environments(WorkDirectory(tmp_path, tmp_path), request, machine)
+
+    assert ask("UCX_TLS").selection.set_env
+    with declared.raises(UsageError):
+        ask("LD_LIBRARY_PATH")
 
 
 NAMES = ["mpich-5_0_2", "openmpi-5_0_8", "openmpi-5_0_11"]

@@ -6,18 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.features.compare import data
-from postprocess.features.compare.data import NEW, OLD, CaseValue, LaunchValues
-from postprocess.features.compare.facts import SIZES, FingerprintLaunch
+from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparedSide, LaunchValues
+from postprocess.features.compare.facts import SIZES, FingerprintLaunch, LoadedObject, SideFacts
 from postprocess.features.compare.measure import differences
 from postprocess.features.compare.measure.bench import ComparisonBench
+from postprocess.features.compare.measure.differences import require_layer
 from postprocess.model.session import Selection
 from postprocess.stats.launches import MOVED
+from site_configs.mpi.family import Mpi
 from tests.support.factories.comparison import HEADER, make_pass
+from tests.support.faults import Declared, plants
 
 TOLD = FingerprintLaunch(OLD, 0, "cpu", "2x2", "s", 1.0, SIZES, (1e-6,) * len(SIZES))
 NEAR, FAR = 5e-8, 2.5e-7  #: from core to core, in seconds
@@ -160,3 +164,32 @@ def test_values_are_read_by_place() -> None:
     assert moved.moved and moved.core_latency is None
     with pytest.raises(UsageError, match="ping-pong has no value: signal 11"):
         read(launch("2x1", CaseValue(None, "s", "crashed", "signal 11")))
+
+
+@plants("environment", "`LD_LIBRARY_PATH` in a start-up file, which leads to another libfabric",
+        "a comparison of `mpich+libfabric@2.4.0`", "", 2,
+        "new+libfabric: ran on /own/libfabric.so.1, not on /asked/libfabric.so.1; …")  # fmt: skip
+def test_a_side_that_ran_on_another_library_than_its_name_says_is_refused(declared: Declared):
+    """Both sides on one libfabric are the same, whatever two libfabrics are."""
+    own, asked = (
+        Mpi(
+            *(layer, "mpich", "5.0.2", "MPICH", "path", "/m", "/m/mpicc", "/m/mpiexec"),
+            env={"LD_LIBRARY_PATH": folder} if folder else {},
+            layer=layer,
+        )
+        for layer, folder in (("libfabric", ""), ("libfabric@2.4.0", "/asked"))
+    )
+    inventory = MagicMock(mpis=(own, asked))
+
+    def require(environment: str, *loaded: str) -> None:
+        objects = tuple(LoadedObject(path, "1") for path in loaded)
+        facts = SideFacts("MPICH", "5.0", "/m/lib/libmpi.so", objects, (), {})
+        require_layer(inventory, ComparedSide("new+libfabric", environment), facts)
+
+    require(asked.name, "/lib/libc.so.6", "/asked/libfabric.so.1")
+    require(own.name, "/own/libfabric.so.1")
+    require("another environment")
+    with pytest.raises(UsageError, match="ran on no libfabric"):
+        require(asked.name)
+    with declared.raises(UsageError):
+        require(asked.name, "/asked/libfabric.so.1", "/own/libfabric.so.1")

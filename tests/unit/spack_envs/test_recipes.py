@@ -1,0 +1,68 @@
+"""Our recipes of Spack, tried without one: what they import of it is in its place."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.paths import ROOT
+
+RECIPES = ROOT / "spack_envs" / "spack_repo" / "plumbline" / "packages"
+
+
+@contextmanager
+def stay(_: Any):
+    yield
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], type]:
+    """Load the class of a recipe; the recipe of Spack below it is empty."""
+
+    def module(name: str, **content: Any) -> None:
+        made = ModuleType(name)
+        vars(made).update(content)
+        monkeypatch.setitem(sys.modules, name, made)
+
+    def same(function: Any) -> Any:
+        return function
+
+    def load_recipe(package: str, name: str) -> type:
+        nothing = dict.fromkeys(("copy", "filter_file", "install", "version"), lambda *_, **__: None)
+        module("spack")
+        module("spack.package", InstallError=Exception, run_after=lambda _: same, working_dir=stay, **nothing)
+        for parent in (
+            "spack_repo",
+            "spack_repo.builtin",
+            "spack_repo.builtin.packages",
+            "spack_repo.plumbline",
+        ):
+            module(parent)
+        module("spack_repo.plumbline.build_record", telling=None, write_build_record=None)
+        recipe = SimpleNamespace(**{name: type(name, (), {})})
+        module(f"spack_repo.builtin.packages.{package}", package=recipe)
+        return runpy.run_path(str(RECIPES / package / "package.py"))[name]
+
+    return load_recipe
+
+
+def test_the_imb_with_threads_and_no_other_is_compiled_with_them(load: Callable[[str, str], type]):
+    """Without the option it compiles, and each process runs a single thread."""
+    recipe = load("intel_mpi_benchmarks", "IntelMpiBenchmarks")()
+    names = ("mpi1", "nbc", "rma", "p2p", "ext", "io", "mt")
+    recipe.spec = SimpleNamespace(variants={name: SimpleNamespace(value=True) for name in names})
+    recipe.stage = SimpleNamespace(source_path=Path())
+    called: list[tuple[str, ...]] = []
+    recipe.module = SimpleNamespace(make=lambda *words: called.append(words))
+    recipe.build(recipe.spec, None)
+    by_target = [(name, words) for name in names for words in called if f"TARGET={name.upper()}" in words]
+    assert {name for name, _ in by_target} == {*names}
+    flags = [(name, " ".join(word.partition("=")[2] for word in words).split()) for name, words in by_target]
+    assert {name for name, words in flags if "-fopenmp" in words} == {"mt"}
