@@ -17,7 +17,7 @@ import numpy as np
 from postprocess.base import formats
 from postprocess.base.formats import format_slowdown, format_whole, plural
 from postprocess.base.sanitize import sanitize_line
-from postprocess.model.groups import CaseGroup, group_cases
+from postprocess.model.groups import CaseGroup, describe_reason, group_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES, MOST_SESSIONS
 from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.verdict import (
@@ -308,10 +308,12 @@ def select_unjudged(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 def count_not_judged(results: Sequence[CaseResult]) -> list[tuple[str, str, int]]:
     """Count the cases that were not run, and those that were not judged, by reason."""
-    skipped = count_reasons(results, Verdict.SKIPPED)
-    unjudged = count_reasons(select_unjudged(results), Verdict.PROVISIONAL)
-    named = [("not run", *each) for each in skipped] + [("not judged", *each) for each in unjudged]
-    return [(what, reason or "no reason given", number) for what, reason, number in named]
+    skipped = [each for each in results if each.verdict is Verdict.SKIPPED]
+    found = []
+    for what, some in ("not run", skipped), ("not judged", select_unjudged(results)):
+        groups = sorted(group_cases(some), key=lambda group: -len(group.results))
+        found += [(what, group.reason or "no reason given", len(group.results)) for group in groups]
+    return found
 
 
 def format_counts(counts: dict[str, int]) -> str:
@@ -355,7 +357,7 @@ def explain(result: CaseResult) -> str:
     numbers = "" if result.verdict in TOLD and result.reason else format_numbers(result)
     doubted = result.verdict in LOOKED_SLOW and result.q is not None
     q = f"q = {formats.factor(result.q)}" if doubted else ""
-    return "; ".join(filter(None, (numbers, result.reason, q)))
+    return "; ".join(filter(None, (numbers, describe_reason([result]), q)))
 
 
 def format_again(group: CaseGroup, number: int, summary: SessionSummary) -> str:
