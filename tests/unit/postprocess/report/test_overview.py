@@ -55,7 +55,10 @@ def test_cases_on_other_cores_are_one_group_with_the_range_of_how_far():
     ]
     ((what, told, number),) = overview.count_not_judged(moved)
     assert (what, number) == ("not judged", 3)
-    assert told == "ranks lay elsewhere; from rank to rank a word takes 0.1 to 0.33 times as long as in the reference"
+    assert (
+        told
+        == "ranks lay elsewhere; from rank to rank a word takes 0.1 to 0.33 times as long as in the reference"
+    )
     assert "word takes 0.2 times as long" in overview.explain(moved[2])
 
 

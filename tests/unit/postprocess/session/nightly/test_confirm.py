@@ -91,7 +91,8 @@ def test_a_suspect_on_another_transport_than_before_is_not_called(monkeypatch):
     kept: list[CaseResult] = []
     done = SimpleNamespace(finished=[])
     stand_ins = {
-        "measure_in_new_session": lambda *_: (None, [], done),
+        "measure_in_new_session": lambda *_: (SimpleNamespace(name="20261101T030000Z-1"), [], done),
+        "write_earlier_pages": lambda *_: None,
         "load_catalog": lambda *_: CATALOG,
         "read_history": lambda *_: history(),
         "select_retest": lambda *_: Selection(Path("local.py")),
