@@ -381,8 +381,8 @@ def judge_elsewhere(
     waits = not gross and (moved or shifting or row.few_sessions)
     verdict = Verdict.PROVISIONAL if waits else Verdict.NOT_COMPARABLE
     result = show_reference(result, row) if gross else result
-    told = {"reason": reason, "latency_ratio": latency_ratio}
-    return replace(result, verdict=verdict, provisional=waits, elsewhere=not gross, **told)
+    result = replace(result, reason=reason, latency_ratio=latency_ratio)
+    return replace(result, verdict=verdict, provisional=waits, elsewhere=not gross)
 
 
 def find_incomparability(

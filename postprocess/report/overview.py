@@ -338,7 +338,32 @@ RUN = ["./plumbline", "run"]  #: how commands begin that ``run --failed`` can ta
 
 def list_groups(summary: SessionSummary) -> list[CaseGroup]:
     """List the groups of cases that are not healthy, the worst first: ``run --failed`` counts them from 1."""
-    return group_cases(sort_by_severity([*summary.failed, *summary.outliers]))
+    return fold_groups(group_cases(sort_by_severity([*summary.failed, *summary.outliers])), summary.strict)
+
+
+#: What is said of many cases with one verdict that did not fail, each of which has a reason of its own
+FOLDED = {
+    Verdict.SUSPECT: "slow in this session; further ones decide: ./plumbline confirm, or the next nights",
+    Verdict.FAST: "faster than their bands",
+    Verdict.CLEARED: "slow at first, and not in fresh launches",
+}
+
+
+def fold_groups(groups: Iterable[CaseGroup], strict: bool) -> list[CaseGroup]:
+    """Put groups of one case that did not fail together by verdict, where there are more than anyone reads."""
+    found: dict[object, list[CaseGroup]] = {}
+    for number, group in enumerate(groups):
+        (first, *others) = group.results
+        alone = not others and group.verdict in FOLDED and first.counts_as_healthy(strict)
+        found.setdefault(group.verdict if alone else number, []).append(group)
+    folded = []
+    for verdict, same in found.items():
+        if isinstance(verdict, Verdict) and len(same) > MOST_IN_GROUP:
+            results = tuple(result for group in same for result in group.results)
+            folded.append(CaseGroup(verdict, FOLDED[verdict], results))
+        else:
+            folded += same
+    return folded
 
 
 def format_numbers(result: CaseResult) -> str:
