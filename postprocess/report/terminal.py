@@ -14,6 +14,7 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TextIO
 
 from rich.console import Console
@@ -196,7 +197,12 @@ def _first_of(numbered: NumberedGroup, terminal: bool) -> Sequence[CaseResult]:
 
 
 def _print_grid(console: Console, counts: VerdictGrid) -> None:
-    """Print counts per routine and environment, in the first form of a cell that fits the screen."""
+    """Print counts per routine and environment, in the first form of a cell that fits the screen.
+
+    A program of which nothing ran is left out, unless nothing ran at all: a line says why.
+    """
+    ran = tuple(section for section in counts.sections if section.ran)
+    counts = replace(counts, sections=ran or counts.sections)
     for write in FORMS:
         table = _grid_table(counts, write)
         needed = console.measure(table, options=console.options.update(max_width=UNBROKEN))
