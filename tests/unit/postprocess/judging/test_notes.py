@@ -24,6 +24,7 @@ from postprocess.judging.notes import (
     find_unplanned_environments,
     is_whole,
 )
+from postprocess.model.groups import group_cases
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import CONTROLS
@@ -196,6 +197,15 @@ def test_a_slow_mean_accuses_nothing_beside_other_work(others: bool, slow_contro
     assert after[0].provisional is busy and after[1:] == session[1:]
     assert note.startswith("other work disturbs the machine: 1 mean of imb" if busy else "")
     assert bool(note) is busy
+
+
+def test_slow_means_beside_other_work_are_one_group_whatever_their_values():
+    means = [
+        CaseResult(each, Verdict.REGRESSED, f"slow: {n}", value=3e-6, spread=0.1)
+        for n, each in enumerate((case(program="imb"), case(program="imb", size=16)))
+    ]
+    (group,) = group_cases(excuse_means(means, beside_others=True)[0])
+    assert group.verdict == Verdict.PROVISIONAL and len(group.results) == 2
 
 
 EVERYTHING = RequestedCases(Selection(Path()))
