@@ -287,8 +287,8 @@ def _print_last_lines(
     if contradiction:
         _print(console, Text(f"error: {contradiction}", style="bold red"))
     for each in rounds:
-        told = f"suspects measured again at {each.started}: {each.line}; ./plumbline report {each.session}"
-        _print_sentence(console, told, style=STYLES[each.tone])
+        told = f"suspects measured again at {each.started}: {each.line}"
+        _print_sentence(console, told, f"./plumbline report {each.session}", style=STYLES[each.tone])
     _print_proposals(console, summary, rounds)
     if seen := summarise_sensitivity(summary.results):
         _print_sentence(console, f"{seen}; detection limits: report.html", style="cyan")

@@ -144,7 +144,7 @@ def test_a_terminal_proposes_to_measure_suspects_again_only_until_that_is_done(m
     work, night, later = measured_again
     summary = load_summary(work.sessions / night / "summary.json")
     told = " ".join(render_terminal(summary, 80, False, rounds=read_past(work, summary).rounds).split())
-    assert f"measured again at 2026-11-20T03:00:00Z: 1 cleared; ./plumbline report {later}" in told
+    assert f"measured again at 2026-11-20T03:00:00Z: 1 cleared: ./plumbline report {later}" in told
     assert "./plumbline confirm" not in told
     (work.sessions / later / "summary.json").unlink()
     told = render_terminal(summary, 80, False, rounds=read_past(work, summary).rounds)
