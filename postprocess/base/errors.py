@@ -18,11 +18,11 @@ NOT_CHOSEN = "is not among those of --environment"
 NEAR = 0.6  #: of two words that are alike, as difflib counts it
 
 
-def find_near_word(word: str, known: Iterable[str]) -> str:
+def find_near_word(word: str, known: Iterable[str], near: float = NEAR) -> str:
     """Find the known word that is nearest to one, whatever its case; empty if none is near."""
     plain = {each.lower(): each for each in sorted(known)}
-    near = difflib.get_close_matches(word.lower(), list(plain), n=1, cutoff=NEAR)
-    return plain[near[0]] if near else ""
+    found = difflib.get_close_matches(word.lower(), list(plain), n=1, cutoff=near)
+    return plain[found[0]] if found else ""
 
 
 def propose_word(word: str, known: Iterable[str]) -> str:

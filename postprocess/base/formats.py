@@ -113,7 +113,7 @@ def format_slowdown(times: float) -> str:
     most = max(times, 1 / times)
     if most - 1 < ALIKE:
         return "as fast"
-    shown = f"{most:.3g}"
+    shown = format_significant(most, 3)
     if shown == "1":  # simulated times differ by less
         shown = f"{1 + float(f'{most - 1:.1g}'):.12g}"
     return f"{shown} times as {'slow' if times > 1 else 'fast'}"

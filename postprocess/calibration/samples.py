@@ -235,13 +235,14 @@ def count_places(launches: Iterable[CalibrationLaunch]) -> dict[tuple[str, str],
 
 
 def describe_places(launches: Iterable[CalibrationLaunch]) -> list[str]:
-    """Describe, a sentence each, where launches of an environment and layout lay in several places."""
-    return [
-        f"{environment} {layout}: the ranks lay in {len(sizes)} places, near each other or far: "
-        f"{' + '.join(map(str, sizes))} launches; those of a place are judged by each other"
+    """Describe the launches of environments and layouts that lay in several places; in no line if none did."""
+    told = [
+        f"{environment} {layout} {' + '.join(map(str, sizes))}"
         for (environment, layout), sizes in count_places(launches).items()
         if len(sizes) > 1
     ]
+    what = "ranks lay in several places, near each other or far; launches of one place are judged by each other"
+    return [f"{what}; launches in each: {', '.join(told)}"] if told else []
 
 
 def list_short_places(launches: Iterable[CalibrationLaunch]) -> set[str]:

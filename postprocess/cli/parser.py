@@ -59,6 +59,7 @@ class HelpAll(argparse._HelpAction):
 WHAT, READ, WHERE, HOW, OUTPUT = ("what to measure", "what to read", "where", "how", "output")
 
 
+NEAR_OPTION = 0.75  #: of options that are alike: a far-fetched one helps nobody
 ROUTINE_OPTION = "--routine"  #: what a routine is chosen by: words alone choose none
 
 
@@ -139,19 +140,20 @@ class Parser(argparse.ArgumentParser):
         parsed, rest = self.parse_known_args(args, namespace)
         if not rest:
             return parsed
+        chosen = find_chosen_parser(self, parsed)
         message = f"unrecognized arguments: {' '.join(rest)}"
         options = [word.partition("=")[0] for word in rest if word.startswith("-")]
         having = find_commands_with(self, options[0]) if options else {}
-        own = find_chosen_parser(self, parsed)._option_string_actions
-        if options and options[0] not in having and (near := find_near_word(options[0], own)):
-            self.error(f"{message}; did you mean {near}?")
-        if having and (words := find_chosen_parser(self, parsed).instead_of_options):
-            self.error(f"{message}; {words}")
+        own = chosen._option_string_actions
+        if options and options[0] not in having and (near := propose_option(options[0], own)):
+            chosen.error(f"{message}; did you mean {near}?")
+        if having and chosen.instead_of_options:
+            chosen.error(f"{message}; {chosen.instead_of_options}")
         if not options and ROUTINE_OPTION in own and (near := propose_routine(rest[0])):
-            self.error(f"{message}; did you mean {ROUTINE_OPTION} {near}?")
+            chosen.error(f"{message}; did you mean {ROUTINE_OPTION} {near}?")
         for option, commands in having.items():
             message += f"; {option} is an option of {', '.join(commands)}"
-        self.error(message)
+        chosen.error(message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a word that is none of a choice, with the one that may be meant."""
@@ -211,7 +213,15 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise a usage error of one line."""
-        raise UsageError(f"{message} ({self.prog} --help)")
+        raise UsageError(f"{message} (./{self.prog} --help)")
+
+
+def propose_option(word: str, known: Iterable[str]) -> str:
+    """Propose the option of which a word is the beginning, or that is near to it; empty if there is none."""
+    names = {option.removeprefix("--"): option for option in known if option.startswith("--")}
+    typed = word.removeprefix("--")
+    begun = [option for name, option in names.items() if typed and name.startswith(typed)]
+    return begun[0] if len(begun) == 1 else names.get(find_near_word(typed, names, NEAR_OPTION), "")
 
 
 def propose_routine(word: str) -> str:

@@ -9,12 +9,11 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from postprocess.analyses import alarms
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import factor, format_whole, plural
+from postprocess.base.formats import align_rows, factor, format_significant, format_whole, plural
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_json, add_options
@@ -66,59 +65,58 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return 0
 
 
+HEAD = ("month", "alarms", "nights", "cases", "seen", "predicted", "95% range", "")
+TEXTS = 2  #: columns of text, the first ones
+
+
 def show_alarms(console: Console, nights: Sequence[alarms.NightAlarms]) -> None:
-    """Show the table of months, its meaning, and the suspicious cases."""
+    """Show each site's table of months, its meaning, and the suspicious cases."""
     found = alarms.tally_by_month(nights)
     sites = sorted({month.site for month in found})
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    for name in ("site", "month", "nights", "cases", "looked slow", "predicted", "", "regressed"):
-        table.add_column(name, justify="left" if name in ("site", "month", "") else "right")
-    for name in ("predicted", "", "real", "false", "unmarked", "common"):
-        table.add_column(name, justify="left" if name == "" else "right")
-    for month in found:
-        table.add_row(
-            month.site,
-            month.name,
-            format_whole(month.nights),
-            format_whole(month.judged),
-            *format_month_cells(month),
-        )
-    console.print(table)
     for site in sites:
-        total = [month for month in found if month.site == site][-1]
+        months = [month for month in found if month.site == site]
+        if len(sites) > 1:
+            console.print(sanitize_line(site), markup=False)
         own = [night for night in nights if night.site == site]
-        for line in describe_alarms(total, own):
-            told = f"{site}: {line}" if len(sites) > 1 else line
-            console.print(sanitize_line(told), soft_wrap=True, markup=False)
+        for line in [*format_months(months), *describe_alarms(months[-1], own)]:
+            console.print(sanitize_line(line), soft_wrap=True, markup=False)
 
 
-def format_month_cells(each: alarms.AlarmMonth) -> list[str]:
-    """Format a month's counts as written."""
-    counts = [each.real, each.false, each.unmarked, each.common]
-    return [*_cells(each.screened), *_cells(each.regressed), *map(format_whole, counts)]
+def format_months(months: Sequence[alarms.AlarmMonth]) -> list[str]:
+    """Format the table of a site: a row for what looked slow in a month, and one for what regressed."""
+    rows = [HEAD]
+    for month in months:
+        whole = format_whole(month.nights), format_whole(month.judged)
+        rows.append((month.name, "looked slow", *whole, *_cells(month.screened)))
+        rows.append(("", "regressed", "", "", *_cells(month.regressed)))
+    return align_rows(rows, TEXTS)
 
 
-def _cells(tally: alarms.AlarmCount) -> list[str]:
-    low, high = tally.interval
-    remark = f"{tally.verdict} ({factor(low)} to {factor(high)})"
-    return [format_whole(tally.counted), factor(tally.predicted), remark]
+def _cells(tally: alarms.AlarmCount) -> tuple[str, ...]:
+    low, high = (format_significant(end, 2) for end in tally.interval)
+    return format_whole(tally.counted), factor(tally.predicted), f"{low} to {high}", tally.verdict
 
 
 def describe_alarms(total: alarms.AlarmMonth, nights: Sequence[alarms.NightAlarms]) -> list[str]:
     """Describe what follows from the numbers of a site."""
     lines = [
-        "predicted: by chance alone on a healthy machine. In brackets: the 95% confidence interval of that "
-        "number, from the nights themselves"
+        "predicted: by chance alone on a healthy machine; 95% range: of that number, by the nights themselves"
     ]
+    if total.regressed.counted:
+        told = [
+            f"{format_whole(total.regressed.counted)} regressed: {format_whole(total.real)} real",
+            f"{format_whole(total.false)} false",
+            f"{format_whole(total.unmarked)} not marked",
+        ]
+        mark = f"./plumbline alarms --mark {alarms.REAL}|{alarms.FALSE} CASE SESSION"
+        fix = f": real changes may be among them ({mark})" if total.unmarked else ""
+        lines.append(", ".join(told) + fix)
+    if total.common:
+        lines.append(f"many cases were slow by one cause on {plural(total.common, 'night')}")
     if total.screened.dispersion > 1.5:
         lines.append(
             f"slow cases cluster on some nights: their variance is {total.screened.dispersion:.1f} times that "
-            "of chance, which the brackets allow for"
-        )
-    if total.unmarked:
-        lines.append(
-            f"{plural(total.unmarked, 'alarm')} not marked as real or false: real changes may be among "
-            f"them (./plumbline alarms --mark {alarms.REAL}|{alarms.FALSE} CASE SESSION)"
+            "of chance, which the range allows for"
         )
     alarmed = [(n, k) for n in nights for k in n.alarms][-MOST_ALARMS:]
     for night, key in alarmed:

@@ -49,8 +49,9 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     directory = find_finished_session(work, arguments.session)
     summary = load_summary(directory / "summary.json")
     trials = trial_selection.read_trials(read_sessions(work.store, [directory.name]), directory.name)
-    paths = build_report(directory, summary, trials, read_past(work, summary))
-    print_verdict_table(summary, Progress().console.width)
+    past = read_past(work, summary)
+    paths = build_report(directory, summary, trials, past)
+    print_verdict_table(summary, Progress().console.width, rounds=past.rounds)
     for path in paths:
         print(path)
     if arguments.open:

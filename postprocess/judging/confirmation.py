@@ -182,7 +182,7 @@ def tell_value(outcome: CaseResult, result: CaseResult) -> tuple[str, float]:
     if not (value and home and there):
         return shown, value or 0.0
     if home != there:
-        shown = f"{shown} ({format_comparison(value, home, outcome.unit)} there)"
+        shown = f"{shown} ({format_comparison(value, home, outcome.unit)} the reference there)"
     return shown, value * there / home
 
 

@@ -364,25 +364,25 @@ def judge_elsewhere(
     here, there = locate_case(measured.core_latency), row.core_latency
     reason = "its ranks were moved to other cores while it was measured; run it again"
     moved = here == MOVED or here is None or there is None
+    latency_ratio = None
     if here is not None and there is not None and not moved:
-        far = here / there  # in round numbers, so that many cases have one reason
-        times = f"{far:.0f}" if far >= 2 else f"{far:.1f}"
-        told = f"from one to the next a word takes {times} times as long as in its reference"
+        latency_ratio = here / there
         fix = "bind them, or run ./plumbline calibrate"
         if bound:
             fix = "they are bound, so the machine moves its processors; run ./plumbline calibrate"
-        reason = f"its ranks lay on other cores: {told}; {fix}"
+        reason = f"ranks lay on other cores than those of the reference; {fix}"
     fastest = measured.value if measured.best is None else measured.best
     slowdown = compute_slowdown(fastest, row.center, row.unit)
     single_means = row.launches < 2 and measured.best is None  # either of the two may be disturbed
     known = not is_blind(row) and not single_means
     gross = known and slowdown > limit_slowdown(measured.core_latency, row.core_latency)
     if gross:
-        reason += f"; {slowdown:.1f} times as slow, more than other cores make it"
+        reason += "; slower than other cores make it"
     waits = not gross and (moved or shifting or row.few_sessions)
     verdict = Verdict.PROVISIONAL if waits else Verdict.NOT_COMPARABLE
     result = show_reference(result, row) if gross else result
-    return replace(result, verdict=verdict, reason=reason, provisional=waits, elsewhere=not gross)
+    result = replace(result, reason=reason, latency_ratio=latency_ratio)
+    return replace(result, verdict=verdict, provisional=waits, elsewhere=not gross)
 
 
 def find_incomparability(

@@ -161,7 +161,7 @@ def _is_slow_mean(result: CaseResult) -> bool:
 
 
 def _leave_open(result: CaseResult) -> CaseResult:
-    reason = f"other work disturbs the machine, and a mean does not tell it from a slow MPI: {result.reason}"
+    reason = "other work disturbs the machine, and a mean does not tell it from a slow MPI"
     return replace(result, verdict=Verdict.PROVISIONAL, reason=reason, provisional=True)
 
 

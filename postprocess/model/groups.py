@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from postprocess.base.formats import format_significant
 from postprocess.model.verdict import CaseResult, Verdict
 
 
@@ -28,7 +29,20 @@ def group_cases(results: Iterable[CaseResult]) -> list[CaseGroup]:
     for result in results:
         same = (result.cause,) if result.cause else (result.verdict, result.reason)
         found.setdefault(same, []).append(result)
-    return [CaseGroup(same[0].verdict, same[0].cause or same[0].reason, tuple(same)) for same in found.values()]
+    return [
+        CaseGroup(same[0].verdict, same[0].cause or describe_reason(same), tuple(same))
+        for same in found.values()
+    ]
+
+
+def describe_reason(same: Sequence[CaseResult]) -> str:
+    """Describe the reason that some cases share, with the range of what differs between them."""
+    reason = same[0].reason
+    ratios = sorted(each.latency_ratio for each in same if each.latency_ratio is not None)
+    if not ratios:
+        return reason
+    ends = dict.fromkeys(format_significant(ratio, 2) for ratio in (ratios[0], ratios[-1]))
+    return f"{reason}; from rank to rank a word takes {' to '.join(ends)} times as long as in the reference"
 
 
 def count_lines(lines: Iterable[str]) -> list[str]:

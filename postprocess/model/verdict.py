@@ -148,6 +148,8 @@ class CaseResult:
     #: Of a case that is not comparable: what only a new calibration mends, said of its reference, such as ``is
     #: of another compiler``. Empty where the launch itself can be mended.
     outdated: str = ""
+    #: Of ranks that lay elsewhere: how many times as long a word takes from one to the next as in the reference
+    latency_ratio: Amount | None = None
     #: what slows it together with many others, in one line; empty for a case by itself
     cause: str = ""
     #: Hosts that a cleared case was slow on, where it was fine on others alone. Of the log of alarms only.
@@ -229,6 +231,7 @@ class CaseResult:
             "expected": self.expected,
             "provisional": self.provisional,
             "outdated": self.outdated,
+            "latency_ratio": self.latency_ratio,
             "cause": self.cause,
         }
 

@@ -19,6 +19,7 @@ from postprocess.base import files, formats, sanitize
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import DASH, TextTable, render_markdown_table
 from postprocess.base.sanitize import choose_fence, escape_markdown, sanitize_line
+from postprocess.model.groups import describe_reason
 from postprocess.model.verdict import Verdict, is_healthy
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -88,6 +89,7 @@ def _open_templates() -> jinja2.Environment:
         binary_size=_finished(formats.binary_size),
         duration=_finished(formats.duration),
         lines=sanitize.sanitize_lines,
+        explain=lambda result: describe_reason([result]),
         stamp=lambda tone: STAMPS[str(tone)],
         sign=lambda word: Verdict(word).sign,
         tone=lambda word, strict: Verdict(word).tone if is_healthy(word, strict) else "bad",

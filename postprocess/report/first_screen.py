@@ -14,7 +14,7 @@ from postprocess.model.groups import CaseGroup
 from postprocess.model.options import OF_A_TRIAL, OF_LAUNCHES, SELECTING, select_words
 from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.session import list_site_words
-from postprocess.model.verdict import CaseResult, Verdict, is_healthy
+from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, is_healthy
 from postprocess.report import overview
 from postprocess.results.query import JUDGING, Night
 from postprocess.results.summary import SessionSummary
@@ -32,12 +32,36 @@ class Step:
 
 
 @dataclass(frozen=True)
+class LaterRound:
+    """A session that measured again what a night, or a round before this one, left suspect."""
+
+    session: str
+    started: str
+    results: tuple[CaseResult, ...]  #: of the suspects alone
+    exit_status: int
+
+    @property
+    def line(self) -> str:
+        """What it found, such as ``3 cleared, 1 suspect``."""
+        return overview.format_counts(count_verdicts(self.results)) or "none of them could be measured"
+
+    @property
+    def tone(self) -> str:
+        """That of the worst case; ``bad`` if the session failed."""
+        tones = {result.verdict.tone for result in self.results}
+        if self.exit_status or "bad" in tones:
+            return "bad"
+        return "good" if tones == {"good"} else "fair"
+
+
+@dataclass(frozen=True)
 class Past:
-    """The nights of a session's cases, by key; the session itself is the last of them."""
+    """The nights of a session's cases, by key, it the last, and what measured its suspects again."""
 
     nights: Mapping[str, Sequence[Night]] = field(default_factory=dict)
     steps: Mapping[str, Sequence[Step]] = field(default_factory=dict)
     problem: str = ""  #: why there is none, or empty
+    rounds: Sequence[LaterRound] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +144,7 @@ BLIND_MACHINE = (
     "More nights like this do not see even twice the time in most cases: the noise is the machine's; "
     "measure while nothing else runs"
 )
+DECIDED = (Verdict.CLEARED, Verdict.REGRESSED)  #: by sessions that measured a suspect again
 UNHELD = (Verdict.NO_REFERENCE, Verdict.NOT_COMPARABLE)
 
 
@@ -167,12 +192,22 @@ def describe_sight(results: Sequence[CaseResult]) -> str:
     return f"tonight would see, of {overview.count_known(known, results)}: {overview.describe_tonight(known)}"
 
 
-def propose_next(summary: SessionSummary) -> list[Proposal]:
-    """Propose what to do next, the most urgent first."""
-    return list(_propose(summary))[:MOST_PROPOSED]
+def propose_next(summary: SessionSummary, rounds: Sequence[LaterRound] = ()) -> list[Proposal]:
+    """Propose what to do next, the most urgent first.
+
+    :param rounds: that measured its suspects again
+    """
+    return list(_propose(summary, rounds))[:MOST_PROPOSED]
 
 
-def _propose(summary: SessionSummary) -> Iterator[Proposal]:
+def select_undecided(summary: SessionSummary, rounds: Iterable[LaterRound] = ()) -> list[CaseResult]:
+    """Select the suspects on which no later round decided."""
+    said = {result.case: result.verdict for each in rounds for result in each.results}
+    suspects = [result for result in summary.results if result.verdict is Verdict.SUSPECT]
+    return [result for result in suspects if said.get(result.case) not in DECIDED]
+
+
+def _propose(summary: SessionSummary, rounds: Sequence[LaterRound]) -> Iterator[Proposal]:
     broken = [result for result in summary.failed if result.verdict not in UNHELD]
     single = [each.again for each in list_numbered_groups(summary) if each.again]
     again = single[0] if len(single) == 1 else f"./plumbline run --failed {summary.session}"
@@ -193,7 +228,7 @@ def _propose(summary: SessionSummary) -> Iterator[Proposal]:
         what = f"{formats.plural(len(astray), 'case')} cannot be compared with the reference"
         why = f"{what}: do what the reason says, then measure again"
         yield Proposal(why, again, estimate_cost(summary, astray))
-    if suspects := [result for result in summary.results if result.verdict is Verdict.SUSPECT]:
+    if suspects := select_undecided(summary, rounds):
         what = formats.plural(len(suspects), "suspect case")
         why, verb = f"Nights decide on {what}", "nightly"
         if summary.mode in JUDGING:

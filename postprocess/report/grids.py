@@ -70,6 +70,12 @@ class GridSection:
     counts: str
     rows: tuple[GridRow, ...]
 
+    @property
+    def ran(self) -> bool:
+        """Whether more is said of it than that it was not run, which is no failure."""
+        cells = (cell for row in self.rows for cell in row.cells if cell)
+        return any(sum(cell.counts.values()) > cell.skipped for cell in cells)
+
 
 @dataclass(frozen=True)
 class VerdictGrid:

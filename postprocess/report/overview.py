@@ -17,7 +17,7 @@ import numpy as np
 from postprocess.base import formats
 from postprocess.base.formats import format_slowdown, format_whole, plural
 from postprocess.base.sanitize import sanitize_line
-from postprocess.model.groups import CaseGroup, group_cases
+from postprocess.model.groups import CaseGroup, describe_reason, group_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES, MOST_SESSIONS
 from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.verdict import (
@@ -308,10 +308,12 @@ def select_unjudged(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 def count_not_judged(results: Sequence[CaseResult]) -> list[tuple[str, str, int]]:
     """Count the cases that were not run, and those that were not judged, by reason."""
-    skipped = count_reasons(results, Verdict.SKIPPED)
-    unjudged = count_reasons(select_unjudged(results), Verdict.PROVISIONAL)
-    named = [("not run", *each) for each in skipped] + [("not judged", *each) for each in unjudged]
-    return [(what, reason or "no reason given", number) for what, reason, number in named]
+    skipped = [each for each in results if each.verdict is Verdict.SKIPPED]
+    found = []
+    for what, some in ("not run", skipped), ("not judged", select_unjudged(results)):
+        groups = sorted(group_cases(some), key=lambda group: -len(group.results))
+        found += [(what, group.reason or "no reason given", len(group.results)) for group in groups]
+    return found
 
 
 def format_counts(counts: dict[str, int]) -> str:
@@ -336,7 +338,32 @@ RUN = ["./plumbline", "run"]  #: how commands begin that ``run --failed`` can ta
 
 def list_groups(summary: SessionSummary) -> list[CaseGroup]:
     """List the groups of cases that are not healthy, the worst first: ``run --failed`` counts them from 1."""
-    return group_cases(sort_by_severity([*summary.failed, *summary.outliers]))
+    return fold_groups(group_cases(sort_by_severity([*summary.failed, *summary.outliers])), summary.strict)
+
+
+#: What is said of many cases with one verdict that did not fail, each of which has a reason of its own
+FOLDED = {
+    Verdict.SUSPECT: "slow in this session; further ones decide: ./plumbline confirm, or the next nights",
+    Verdict.FAST: "faster than their bands",
+    Verdict.CLEARED: "slow at first, and not in fresh launches",
+}
+
+
+def fold_groups(groups: Iterable[CaseGroup], strict: bool) -> list[CaseGroup]:
+    """Put groups of one case that did not fail together by verdict, where there are more than anyone reads."""
+    found: dict[object, list[CaseGroup]] = {}
+    for number, group in enumerate(groups):
+        (first, *others) = group.results
+        alone = not others and group.verdict in FOLDED and first.counts_as_healthy(strict)
+        found.setdefault(group.verdict if alone else number, []).append(group)
+    folded = []
+    for verdict, same in found.items():
+        if isinstance(verdict, Verdict) and len(same) > MOST_IN_GROUP:
+            results = tuple(result for group in same for result in group.results)
+            folded.append(CaseGroup(verdict, FOLDED[verdict], results))
+        else:
+            folded += same
+    return folded
 
 
 def format_numbers(result: CaseResult) -> str:
@@ -355,7 +382,7 @@ def explain(result: CaseResult) -> str:
     numbers = "" if result.verdict in TOLD and result.reason else format_numbers(result)
     doubted = result.verdict in LOOKED_SLOW and result.q is not None
     q = f"q = {formats.factor(result.q)}" if doubted else ""
-    return "; ".join(filter(None, (numbers, result.reason, q)))
+    return "; ".join(filter(None, (numbers, describe_reason([result]), q)))
 
 
 def format_again(group: CaseGroup, number: int, summary: SessionSummary) -> str:

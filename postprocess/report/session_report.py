@@ -41,7 +41,7 @@ def build_document(summary: SessionSummary, past: first_screen.Past) -> Document
     wrong = overview.describe_contradiction(summary)
     sections = [
         Section("New", [Lines(Role.ITEM, list(_list_news(summary, past)))]),
-        Section("Next", list(_list_proposals(summary))),
+        Section("Next", list(_list_proposals(summary, past))),
         Section("Notes", [Lines(Role.ITEM, count_lines(summary.notes))]),
         _build_groups("What failed", summary, [each for each in groups if each.failed]),
         _build_launches(summary),
@@ -63,6 +63,10 @@ def build_document(summary: SessionSummary, past: first_screen.Past) -> Document
         facts=[
             overview.format_last_line(summary),
             *filter(None, [first_screen.describe_sight(summary.results)]),
+            *(
+                f"suspects measured again at {each.started}: {each.line} (session {each.session})"
+                for each in past.rounds
+            ),
         ],
         sections=sections,
         how_to_read=HOW_TO_READ,
@@ -83,9 +87,9 @@ def _list_news(summary: SessionSummary, past: first_screen.Past) -> Iterator[str
         yield f"{item.what}: {named}" + (f" and {formats.format_whole(left)} more" if left > 0 else "")
 
 
-def _list_proposals(summary: SessionSummary) -> Iterator[Block]:
+def _list_proposals(summary: SessionSummary, past: first_screen.Past) -> Iterator[Block]:
     """List what to do next, with its cost."""
-    for each in first_screen.propose_next(summary):
+    for each in first_screen.propose_next(summary, past.rounds):
         why = f"{each.why} ({each.cost})" if each.cost else each.why
         yield Commands(why, [each.command]) if each.command else Lines(Role.ITEM, [why])
 
@@ -272,7 +276,7 @@ def render_html(
     curves = build_curves(summary.results, summary.strict, names)
     table = build_case_table(summary.results, summary.strict, curves, past, drawn)
     groups = first_screen.list_numbered_groups(summary)
-    proposals = first_screen.propose_next(summary)
+    proposals = first_screen.propose_next(summary, past.rounds)
     launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
     context: dict[str, Any] = {
         "summary": summary,

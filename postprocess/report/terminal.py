@@ -14,6 +14,7 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TextIO
 
 from rich.console import Console
@@ -25,7 +26,7 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.model.groups import count_lines
 from postprocess.model.verdict import CaseResult
 from postprocess.report import overview
-from postprocess.report.first_screen import NumberedGroup, list_numbered_groups, propose_next
+from postprocess.report.first_screen import LaterRound, NumberedGroup, list_numbered_groups, propose_next
 from postprocess.report.grids import GridCell, VerdictGrid, build_grid
 from postprocess.report.overview import summarise_sensitivity
 from postprocess.results.summary import SessionSummary
@@ -54,22 +55,31 @@ def print_verdict_table(
     stream: TextIO | None = None,
     first: bool = False,
     said: Sequence[str] = (),
+    rounds: Sequence[LaterRound] = (),
 ) -> None:
     """Print the verdict on a session, or the first verdicts of one that goes on.
 
     ``stream`` is standard output unless given; colour and folding depend on whether it is a
     terminal. ``width`` in columns is that of the terminal unless given, and of no account for a
-    pipe. What the encoding of the stream cannot express is printed as escapes.
+    pipe. ``rounds`` measured its suspects again. What the encoding of the stream cannot express is
+    printed as escapes.
     """
     out = stream or sys.stdout
-    text = render_terminal(summary, width or shutil.get_terminal_size().columns, out.isatty(), first, said)
+    text = render_terminal(
+        summary, width or shutil.get_terminal_size().columns, out.isatty(), first, said, rounds
+    )
     encoding = out.encoding or "utf-8"
     out.write(text.encode(encoding, "backslashreplace").decode(encoding))
     out.flush()
 
 
 def render_terminal(
-    summary: SessionSummary, width: int, terminal: bool, first: bool = False, said: Sequence[str] = ()
+    summary: SessionSummary,
+    width: int,
+    terminal: bool,
+    first: bool = False,
+    said: Sequence[str] = (),
+    rounds: Sequence[LaterRound] = (),
 ) -> str:
     """Render the verdict on a session as text; with colour, and broken for reading, if ``terminal``.
 
@@ -83,7 +93,7 @@ def render_terminal(
         _print_remarks(console, summary, said)
     _print_named_cases(console, summary, terminal)
     if not first:
-        _print_last_lines(console, summary, counts)
+        _print_last_lines(console, summary, counts, rounds)
     for section in counts.sections if first else ():
         told = f"{section.program}: {section.counts}; {UNCONFIRMED}"
         _print(console, Text(sanitize_line(told)))
@@ -187,7 +197,12 @@ def _first_of(numbered: NumberedGroup, terminal: bool) -> Sequence[CaseResult]:
 
 
 def _print_grid(console: Console, counts: VerdictGrid) -> None:
-    """Print counts per routine and environment, in the first form of a cell that fits the screen."""
+    """Print counts per routine and environment, in the first form of a cell that fits the screen.
+
+    A program of which nothing ran is left out, unless nothing ran at all: a line says why.
+    """
+    ran = tuple(section for section in counts.sections if section.ran)
+    counts = replace(counts, sections=ran or counts.sections)
     for write in FORMS:
         table = _grid_table(counts, write)
         needed = console.measure(table, options=console.options.update(max_width=UNBROKEN))
@@ -254,22 +269,27 @@ def _print_unlisted(
         console.print()
 
 
-def _print_proposals(console: Console, summary: SessionSummary) -> None:
+def _print_proposals(console: Console, summary: SessionSummary, rounds: Sequence[LaterRound]) -> None:
     """Print what to do next, without the commands that stand beside the cases."""
     told = {each.again for each in list_numbered_groups(summary)}
-    for each in propose_next(summary):
+    for each in propose_next(summary, rounds):
         if each.command in told:
             continue
         why = f"{each.why} ({each.cost})" if each.cost else each.why
         _print_sentence(console, f"next: {why}", each.command)
 
 
-def _print_last_lines(console: Console, summary: SessionSummary, counts: VerdictGrid) -> None:
+def _print_last_lines(
+    console: Console, summary: SessionSummary, counts: VerdictGrid, rounds: Sequence[LaterRound]
+) -> None:
     """Print the verdict of each program, and of the whole session."""
     contradiction = overview.describe_contradiction(summary)
     if contradiction:
         _print(console, Text(f"error: {contradiction}", style="bold red"))
-    _print_proposals(console, summary)
+    for each in rounds:
+        told = f"suspects measured again at {each.started}: {each.line}"
+        _print_sentence(console, told, f"./plumbline report {each.session}", style=STYLES[each.tone])
+    _print_proposals(console, summary, rounds)
     if seen := summarise_sensitivity(summary.results):
         _print_sentence(console, f"{seen}; detection limits: report.html", style="cyan")
     for section in counts.sections if len(counts.sections) > 1 else ():

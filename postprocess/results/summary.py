@@ -232,7 +232,7 @@ FIX = "run the session again, or report with the Plumbline that wrote it"
 #: What only the session itself knows of a result, and its value elsewhere
 OWN: dict[str, Any] = {"slow_on": (), "elsewhere": False, "core_latency": None}
 #: Keys that an earlier Plumbline did not write, of which the default is meant then
-LATER = ("outdated",)
+LATER = ("outdated", "latency_ratio")
 WANTED = {each.name for each in fields(CaseResult)} - {"case", "summary", *OWN, *LATER}
 
 

@@ -20,7 +20,8 @@ from postprocess.model.gpu import GPU, split_name
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN, CHOOSING, PROCESSES, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, write_launch
-from postprocess.model.routines.mpicost import ROUTINES, WARM
+from postprocess.model.routines.mpicost import OWN_PROGRAM, ROUTINES, WARM
+from postprocess.model.routines.paper_families import LUECKE
 from postprocess.model.session import Selection
 from postprocess.parsers import reframe_report
 from postprocess.runner.reframe import ReframeDriver, RefusedError
@@ -58,6 +59,9 @@ def end_jobs(sessions: Iterable[Path], scheduler: Scheduler) -> list[str]:
 ENDED = re.compile(r"\[\s+(OK|FAIL|SKIP|XFAIL|XPASS|ABORT)\s*\] \(\s*(\d+)/(\d+)\) (.*)")
 STARTED = re.compile(r"\[ RUN\s+\] (.*)")
 FIXTURE = re.compile(r"\S+( %\S+)* ~")  #: how the name of a test begins that others build on
+SHOWN_NAMES = {
+    LUECKE: OWN_PROGRAM
+}  #: a test's name as people know it: a night measures the routines of these papers
 NAMED = re.compile(r"(?P<test>\S+) .*@[^+\s]+\+(?P<environment>\S+)")
 COMPLAINT = re.compile(r"(ERROR|WARNING|\* Reason): (?P<what>.*)")
 #: What ReFrame says around an error of our own checks, which tells what to do by itself.
@@ -339,7 +343,7 @@ def shorten_test_name(name: str) -> str:
     match = NAMED.match(name)
     if not match:
         return name
-    words = [match["environment"], match["test"]]
+    words = [match["environment"], SHOWN_NAMES.get(match["test"], match["test"])]
     words += [f"{layout} processes" for layout in re.findall(r"%layout=(\d+x\d+)", name)]
     words += [f"launch {int(number) + 1}" for number in re.findall(r"%\.repeat_no=(\d+)", name)]
     return ", ".join(words)

@@ -191,9 +191,17 @@ def finish_agreement(
 
 
 def format_agreement(agreement: compare.AgreementResult, failures: Sequence[str]) -> str:
-    """Format the tables, gaps, failures and findings, and the summary in one line."""
-    tables = [render_text(table) for _, table, _ in report.build_ratio_tables(agreement.comparisons)]
-    lines = [f"not compared: {line}" for line in report.format_gaps(agreement.gaps)]
+    """Format the tables, gaps, failures and findings, and the summary in one line.
+
+    The tables have the operations of which not all ratios are as expected; the page has all.
+    """
+    topics = {each.topic for each in agreement.comparisons}
+    doubtful = {each.topic for each in agreement.comparisons if each.status is not compare.RatioStatus.AGREE}
+    told = [each for each in agreement.comparisons if each.topic in doubtful]
+    tables = [render_text(table) for _, table, _ in report.build_ratio_tables(told)]
+    calm = len(topics) - len(doubtful)
+    lines = [f"{plural(calm, 'case')} in which all programs agree: on the page"] if calm else []
+    lines += [f"not compared: {line}" for line in report.format_gaps(agreement.gaps)]
     lines += failures
     lines += [report.format_disagreement(finding) for finding in agreement.findings]
     lines.append(report.summarise_agreement(agreement))

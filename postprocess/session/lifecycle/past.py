@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,11 +19,11 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import format_signed, parse_utc
 from postprocess.base.os_errors import describe_fault
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.verdict import count_verdicts
+from postprocess.model.verdict import Verdict, count_verdicts
 from postprocess.report import document, overview
-from postprocess.report.first_screen import MOST_NIGHTS, Past, Step, describe_sight
-from postprocess.report.session_report import render_html
-from postprocess.report.trial_selection import read_trials
+from postprocess.report.first_screen import MOST_NIGHTS, LaterRound, Past, Step, describe_sight
+from postprocess.report.session_report import build_report, render_html
+from postprocess.report.trial_selection import LaunchTrials, read_trials
 from postprocess.results.query import JUDGING, NIGHT_COLUMNS, NIGHTS, collect_nights, read_headlines
 from postprocess.results.store import read_sessions
 from postprocess.results.summary import SessionSummary, load_summary
@@ -31,16 +32,64 @@ DAYS = 180  #: before the session
 
 
 def read_past(work: WorkDirectory, summary: SessionSummary) -> Past:
-    """Read the nights before a session. A store that cannot be read is told, and keeps nobody from a report."""
+    """Read the nights before a session, and the sessions that measured its suspects again.
+
+    A store that cannot be read is told, and keeps nobody from a report.
+    """
+    rounds = find_rounds(work, summary)
     try:
         frame = read_frame(work, summary)
     except (UsageError, ValueError, OverflowError) as error:
-        return Past(problem=f"the nights before are not known: {error}")
+        return Past(problem=f"the nights before are not known: {error}", rounds=rounds)
     steps: dict[str, list[Step]] = {}
     for trend in detect_trends(build_series(frame)):
         if found := [describe_step(trend, finding) for finding in trend.findings]:
             steps[trend.nights.case.key] = found
-    return Past(collect_nights(frame, MOST_NIGHTS), steps)
+    return Past(collect_nights(frame, MOST_NIGHTS), steps, rounds=rounds)
+
+
+def find_rounds(work: WorkDirectory, summary: SessionSummary) -> list[LaterRound]:
+    """Find the sessions that measured again what a session left suspect: until the next night of its machine.
+
+    Fresh launches within the night are none. A session that cannot be read is passed over.
+    """
+    suspects = {result.case for result in summary.results if result.verdict is Verdict.SUSPECT}
+    later = [path.parent for path in work.sessions.glob("*/summary.json") if path.parent.name > summary.session]
+    found: list[LaterRound] = []
+    for directory in sorted(later) if suspects else ():
+        try:
+            told = load_own_summary(directory)
+        except UsageError:
+            continue
+        if (told.site, told.machine.host) != (summary.site, summary.machine.host):
+            continue
+        if told.mode in NIGHTS:
+            break
+        if told.mode in JUDGING and told.started_utc >= summary.ended_utc:
+            results = tuple(result for result in told.results if result.case in suspects)
+            found.append(LaterRound(told.session, told.started_utc, results, told.exit_status))
+    return found
+
+
+def write_earlier_pages(work: WorkDirectory, session: str) -> None:
+    """Write the pages again of the night before a session and of its other rounds: they name this one now.
+
+    :raises UsageError: if a page cannot be written
+    """
+    own = load_own_summary(work.sessions / session)
+    earlier = [path.parent for path in work.sessions.glob("*/summary.json") if path.parent.name < session]
+    for directory in sorted(earlier, reverse=True):
+        try:
+            summary = load_own_summary(directory)
+        except UsageError:
+            continue
+        if summary.mode not in JUDGING or (summary.site, summary.machine.host) != (own.site, own.machine.host):
+            continue
+        past = read_past(work, summary)
+        if past.rounds:
+            build_report(directory, summary, read_stored_trials(work, directory), past)
+        if summary.mode in NIGHTS:
+            return
 
 
 def read_frame(work: WorkDirectory, summary: SessionSummary) -> pl.DataFrame:
@@ -188,6 +237,8 @@ def _group(entries: Sequence[SiteEntry]) -> list[SiteMonth]:
 
 PAGE = "report.html"
 TOP = '<p class="kicker">'  #: of a page; the link back to the index stands behind it
+#: A link to the page of another session, from the folder of one
+BESIDE = re.compile(rf'href="\.\./([^"/]+)/{re.escape(PAGE)}"')
 BACK = f'{TOP}<a href="{INDEX}">all sessions</a> · '
 
 
@@ -234,6 +285,7 @@ def write_entry(work: WorkDirectory, directory: Path, summary: SessionSummary, f
     name = f"{directory.name}.html"
     held, page = directory / PAGE, folder / name
     text = (read_page(held) or render_page(work, directory, summary)).replace(TOP, BACK, 1)
+    text = BESIDE.sub(r'href="\1.html"', text)
     if read_page(page) != text:
         document.write_pages({page: text})
     return build_entry(summary, name)
@@ -249,8 +301,12 @@ def read_page(path: Path) -> str:
 
 def render_page(work: WorkDirectory, directory: Path, summary: SessionSummary) -> str:
     """Render the page of a session that has none, by what is stored of it."""
+    return render_html(summary, read_stored_trials(work, directory), past=read_past(work, summary))
+
+
+def read_stored_trials(work: WorkDirectory, directory: Path) -> dict[str, tuple[LaunchTrials, ...]]:
+    """Read the trials of a session from the store; none if it cannot be read."""
     try:
-        trials = read_trials(read_sessions(work.store, [directory.name]), directory.name)
+        return read_trials(read_sessions(work.store, [directory.name]), directory.name)
     except UsageError:
-        trials = {}
-    return render_html(summary, trials, past=read_past(work, summary))
+        return {}

@@ -236,9 +236,9 @@ def calibrate_cases(
         names = ", ".join(sorted(short))
         if time.monotonic() - began > PLACES_SECONDS:
             context.progress.note(
-                f"the system starts the ranks of {names} now on these cores, now on those, and fewer than "
-                f"{ENOUGH_LAUNCHES} launches are known on some of them: there only a larger slowdown is called "
-                "until more are measured: ./plumbline calibrate --at-most 10"
+                f"the system starts the ranks of {names} on changing cores; "
+                f"where fewer than {ENOUGH_LAUNCHES} launches lay, only a larger slowdown is called: "
+                "./plumbline calibrate --at-most 10 measures more"
             )
             break
         context.progress.say(f"ranks lay on other cores in some launches of {names}: launching more")

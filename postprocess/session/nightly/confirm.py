@@ -30,6 +30,7 @@ from postprocess.results.query import JUDGING
 from postprocess.results.summary import SessionSummary, SummaryError, load_summary
 from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session, open_session_context
 from postprocess.session.lifecycle.finish import finish_session
+from postprocess.session.lifecycle.past import write_earlier_pages
 from postprocess.session.nightly.estimate import NIGHT_LAUNCHES
 from postprocess.session.nightly.transports import TransportProof, prove_measured
 from postprocess.stats.detection import APART_MINUTES
@@ -128,6 +129,9 @@ def confirm_suspects(context: SessionContext, suspects: Sequence[Case]) -> int:
     if lost:
         context.progress.note(f"{plural(lost, 'suspect case')} could not be measured again")
     status = finish_session(context, session, done.finished, results, whole=not lost)
+    with context.progress.keeping("pages of the night before (./plumbline report SESSION tries again)"):
+        write_earlier_pages(context.work, session.name)
+    status = status or int(bool(context.progress.faults))
     if ended:
         raise ended
     return status

@@ -59,15 +59,18 @@ def repeat_launches(planned: Sequence[PlannedLaunch], counts: Mapping[LaunchPlac
 
 def describe_launch_counts(counts: Mapping[LaunchPlace, int]) -> list[str]:
     """Describe, in a line for each number of launches beyond one, the places that get as many."""
-    places: dict[int, list[str]] = {}
-    for place, count in sorted(counts.items()):
-        layout = f"{place.processes}x{place.per_node}"
-        places.setdefault(count, []).append(f"{place.program} on {place.environment} {layout}")
-    return [
-        f"{plural(count, 'launch', 'es')}, whose median is judged: {', '.join(places[count])}"
-        for count in sorted(places)
-        if count > 1
-    ]
+    lines = []
+    for number in sorted({*counts.values()} - {1}):
+        environments: dict[tuple[str, str], list[str]] = {}
+        for place in sorted(place for place, count in counts.items() if count == number):
+            layout = f"{place.processes}x{place.per_node}"
+            environments.setdefault((place.program, layout), []).append(place.environment)
+        layouts: dict[tuple[str, str], list[str]] = {}
+        for (program, layout), names in environments.items():
+            layouts.setdefault((program, ", ".join(dict.fromkeys(names))), []).append(layout)
+        told = [f"{program} {', '.join(some)} on {names}" for (program, names), some in layouts.items()]
+        lines.append(f"{plural(number, 'launch', 'es')}, whose median is judged: {'; '.join(told)}")
+    return lines
 
 
 ROUGHLY = "roughly: not all of it was measured here yet"

@@ -88,6 +88,7 @@ def test_plural():
 @pytest.mark.parametrize(
     ("value", "unit", "written"),
     [
+        (2.7534e-3, "s", "2753 times as slow as"),
         (2e-6, "s", "2 times as slow as"),
         (0.5e-6, "s", "2 times as fast as"),
         (0.5e-6, "MB/s", "2 times as slow as"),

@@ -25,6 +25,7 @@ from postprocess.judging.notes import (
     find_unplanned_environments,
     is_whole,
 )
+from postprocess.model.groups import group_cases
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import CONTROLS
@@ -221,6 +222,15 @@ def test_what_other_processes_may_have_slowed_is_suspect(result: CaseResult, dou
         note.startswith("other processes used 65% of the machine: 1 slower case of less than 2 times")
         == doubted
     )
+
+
+def test_slow_means_beside_other_work_are_one_group_whatever_their_values():
+    means = [
+        CaseResult(each, Verdict.REGRESSED, f"slow: {n}", value=3e-6, spread=0.1)
+        for n, each in enumerate((case(program="imb"), case(program="imb", size=16)))
+    ]
+    (group,) = group_cases(excuse_means(means, beside_others=True)[0])
+    assert group.verdict == Verdict.PROVISIONAL and len(group.results) == 2
 
 
 EVERYTHING = RequestedCases(Selection(Path()))

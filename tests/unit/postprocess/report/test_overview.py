@@ -47,6 +47,36 @@ def test_half_the_bandwidth_is_as_bad_as_twice_the_time():
     assert overview.sort_by_severity([slow, halved, slower]) == [slower, halved, slow]
 
 
+def test_cases_on_other_cores_are_one_group_with_the_range_of_how_far():
+    planned = sizes.cases(sizes=(8, 16, 32))[:3]
+    moved = [
+        CaseResult(case, Verdict.PROVISIONAL, "ranks lay elsewhere", value=1e-6, latency_ratio=ratio)
+        for case, ratio in zip(planned, (0.33, 0.1, 0.2), strict=True)
+    ]
+    ((what, told, number),) = overview.count_not_judged(moved)
+    assert (what, number) == ("not judged", 3)
+    assert (
+        told
+        == "ranks lay elsewhere; from rank to rank a word takes 0.1 to 0.33 times as long as in the reference"
+    )
+    assert "word takes 0.2 times as long" in overview.explain(moved[2])
+
+
+def test_many_cases_that_did_not_fail_are_one_group_and_few_have_their_own_reasons(night):
+    slow = [
+        CaseResult(
+            case, Verdict.CLEARED, f"slow for reason {n}", value=2e-6, reference=1e-6, band=(0.0, 1.1e-6)
+        )
+        for n, case in enumerate(sizes.cases()[:6])
+    ]
+    crashed = [replace(each, verdict=Verdict.CRASHED) for each in slow]
+    few, many = (overview.list_groups(replace(night, results=(*crashed, *slow[:n]))) for n in (5, 6))
+    assert [len(group.results) for group in few] == 11 * [1]
+    assert [group.reason for group in few][6:] == [each.reason for each in slow[:5]]
+    assert [len(group.results) for group in many] == [*6 * [1], 6]
+    assert many[-1].reason == "slow at first, and not in fresh launches"
+
+
 def test_many_cases_of_one_kind_do_not_hide_the_others():
     planned = sizes.cases()
     crashed = [sizes.lost(case) for case in planned if case.program == "imb"]

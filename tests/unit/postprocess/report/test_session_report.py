@@ -258,6 +258,12 @@ def test_what_was_skipped_is_one_line(bad, page):
     assert page.text[page.text.index("not run") :].count("skipped") == 0
 
 
+def test_all_notes_are_in_one_box(bad):
+    html = html_of(replace(bad, more={"notes": ["one", "two", "two"]}))
+    assert '<ul class="note notes"><li>one</li><li>two (2 times)</li></ul>' in html
+    assert 'class="note notes"' not in html_of(replace(bad, more={"notes": []}))
+
+
 def test_what_was_found_before_is_not_new_again(bad):
     summary = parse_summary(bad.document())
     slow = next(r for r in summary.failed if r.verdict is Verdict.REGRESSED)

@@ -57,6 +57,20 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_program_of_which_nothing_ran_has_no_row_unless_that_fails(three, strict):
+    left = [
+        replace(each, verdict=Verdict.SKIPPED, reason="no Spack", value=None)
+        if each.case.program == "osu"
+        else each
+        for each in three.results
+    ]
+    text = tables.render_terminal(replace(three, results=tuple(left), strict=strict), 80, False)
+    table = text[: text.index("\n\n")].splitlines()
+    assert ("osu" in table) is strict and "imb" in table
+    assert re.search(r"^osu: ([\d,]+) cases: \1 skipped: no Spack$", text, re.M)
+
+
 def test_last_line_counts_every_verdict(bad):
     last = tables.render_terminal(bad, 80, False).splitlines()[-1]
     assert last == (

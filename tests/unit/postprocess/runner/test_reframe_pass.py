@@ -380,7 +380,7 @@ def test_builds_take_the_time_in_which_nothing_else_runs():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("luecke %layout=16x8 %.repeat_no=4 /62 @s:p+a", "a, luecke, 16x8 processes, launch 5"),
+        ("luecke %layout=16x8 %.repeat_no=4 /62 @s:p+a", "a, mpicost, 16x8 processes, launch 5"),
         ("build_mpicost ~local:cpu+mpich /12345678 @local:cpu+mpich", "mpich, build_mpicost"),
         ("something else", "something else"),
         ("", ""),

@@ -10,6 +10,7 @@ from postprocess.extensions.agreement import report as words
 from postprocess.extensions.agreement.command import (
     extract_samples,
     find_suspect_program,
+    format_agreement,
     judge_agreement,
     list_agreement_failures,
     list_topics,
@@ -194,3 +195,11 @@ def test_a_failed_launch_is_told_and_no_agreement():
     results = judge_agreement(done, [], "again")
     (line,) = list_agreement_failures(results)
     assert line == "local:cpu with mpich-5_0_2: osu: crashed: it crashed"
+
+
+def test_a_terminal_shows_what_is_not_as_expected_and_counts_the_rest():
+    text = format_agreement(opinions(), [])
+    rows = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
+    assert "alltoall" in rows and "barrier" not in rows
+    assert "1 case in which all programs agree: on the page\n" in text
+    assert "2 cases in which all programs agree" in format_agreement(opinions(1.0), [])

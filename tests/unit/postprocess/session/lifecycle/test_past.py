@@ -12,8 +12,9 @@ from postprocess.base.errors import UsageError
 from postprocess.main import build_parser
 from postprocess.model.verdict import Verdict
 from postprocess.report.first_screen import find_news
-from postprocess.results.summary import parse_summary
-from postprocess.session.lifecycle.past import read_past, write_site
+from postprocess.report.terminal import render_terminal
+from postprocess.results.summary import load_summary, parse_summary
+from postprocess.session.lifecycle.past import read_past, write_earlier_pages, write_site
 from tests.support.factories import drift
 from tests.support.factories import report as samples
 from tests.support.faults import plants
@@ -110,6 +111,44 @@ def test_a_session_that_confirms_belongs_to_the_night_before_it_on_its_machine(s
     assert f'href="20261120T010000Z-1.html">{STARTS[1]}</a>' in row
     assert f"measured again at {start}</a>" in row
     assert text.count(f"{name}.html") == 1 and "5 sessions on 2 machines" in text
+
+
+@pytest.fixture
+def measured_again(sessions):
+    """A night with a suspect, and a later session that cleared it: the work directory and both names."""
+    night, later = "20261120T010000Z-1", "20261120T030000Z-1"
+    good = samples.healthy_night(samples.few_cases()[:12])
+    suspect = replace(good.results[0], verdict=Verdict.SUSPECT, reason="slow")
+    machine = samples.Night().document()["machine"] | {"host": "n1"}
+    more = {"session": night, "started_utc": STARTS[1], "ended_utc": "2026-11-20T01:05:00Z", "machine": machine}
+    replace(good, results=[suspect, *good.results[1:]], more=more).write(sessions.sessions / night)
+    more |= {"session": later, "started_utc": "2026-11-20T03:00:00Z", "mode": "confirm"}
+    cleared = replace(suspect, verdict=Verdict.CLEARED)
+    replace(good, results=[cleared], more=more).write(sessions.sessions / later)
+    return sessions, night, later
+
+
+def test_the_page_of_a_night_names_what_measured_its_suspects_again(measured_again, tmp_path):
+    """Nothing proposes to confirm what is decided, and a copy of the page leads to the copy of the other."""
+    work, night, later = measured_again
+    write_earlier_pages(work, later)
+    text = (work.sessions / night / "report.html").read_text(encoding="utf-8")
+    assert f'href="../{later}/report.html">measured again at 2026-11-20T03:00:00Z</a>' in text
+    assert '<span class="pill good">1 cleared</span>' in text and "./plumbline confirm" not in text
+    write_site(work, tmp_path / "site")
+    copied = (tmp_path / "site" / f"{night}.html").read_text(encoding="utf-8")
+    assert f'href="{later}.html">measured again' in copied and f"../{later}" not in copied
+
+
+def test_a_terminal_proposes_to_measure_suspects_again_only_until_that_is_done(measured_again):
+    work, night, later = measured_again
+    summary = load_summary(work.sessions / night / "summary.json")
+    told = " ".join(render_terminal(summary, 80, False, rounds=read_past(work, summary).rounds).split())
+    assert f"measured again at 2026-11-20T03:00:00Z: 1 cleared: ./plumbline report {later}" in told
+    assert "./plumbline confirm" not in told
+    (work.sessions / later / "summary.json").unlink()
+    told = render_terminal(summary, 80, False, rounds=read_past(work, summary).rounds)
+    assert "./plumbline confirm" in told and "measured again at" not in told
 
 
 def test_what_is_there_already_stays_and_what_is_new_is_added(sessions, tmp_path):

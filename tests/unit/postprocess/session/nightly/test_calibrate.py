@@ -233,9 +233,8 @@ def test_a_first_night_tells_of_cores_that_few_launches_lay_on(tmp_path, monkeyp
     night.begin()
     (told,) = (note for note in night.notes if "--at-most" in note)
     assert told == (
-        f"the system starts the ranks of {PLACE[2]} now on these cores, now on those, and fewer than 10 "
-        "launches are known on some of them: there only a larger slowdown is called until more are measured: "
-        "./plumbline calibrate --at-most 10"
+        f"the system starts the ranks of {PLACE[2]} on changing cores; where fewer than 10 launches lay, "
+        "only a larger slowdown is called: ./plumbline calibrate --at-most 10 measures more"
     )
 
 

@@ -91,7 +91,8 @@ def test_a_suspect_on_another_transport_than_before_is_not_called(monkeypatch):
     kept: list[CaseResult] = []
     done = SimpleNamespace(finished=[])
     stand_ins = {
-        "measure_in_new_session": lambda *_: (None, [], done),
+        "measure_in_new_session": lambda *_: (SimpleNamespace(name="20261101T030000Z-1"), [], done),
+        "write_earlier_pages": lambda *_: None,
         "load_catalog": lambda *_: CATALOG,
         "read_history": lambda *_: history(),
         "select_retest": lambda *_: Selection(Path("local.py")),
@@ -131,6 +132,10 @@ def test_a_launch_that_takes_longer_is_made_less_often(work: WorkDirectory):
 def test_counts_are_told_and_planned():
     counts = {PLACE: 5, PLACE._replace(program="osu"): 1}
     (line,) = describe_launch_counts(counts)
-    assert line == "5 launches, whose median is judged: mpicost on mpich-5_0_2 2x2"
+    assert line == "5 launches, whose median is judged: mpicost 2x2 on mpich-5_0_2"
+    (line,) = describe_launch_counts(
+        {PLACE._replace(environment=name, processes=p): 5 for name in "ab" for p in (2, 4)}
+    )
+    assert line.endswith(": mpicost 2x2, 4x2 on a, b")
     repeated = repeat_launches([planned(), planned(program="osu")], {PLACE: 5})
     assert [each.number for each in repeated] == [1, 2, 3, 4, 5, 1]
