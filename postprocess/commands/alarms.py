@@ -84,7 +84,7 @@ def show_alarms(console: Console, nights: Sequence[alarms.NightAlarms]) -> None:
 
 def format_months(months: Sequence[alarms.AlarmMonth]) -> list[str]:
     """Format the table of a site: a row for what looked slow in a month, and one for what regressed."""
-    rows = [HEAD]
+    rows: list[tuple[str, ...]] = [HEAD]
     for month in months:
         whole = format_whole(month.nights), format_whole(month.judged)
         rows.append((month.name, "looked slow", *whole, *_cells(month.screened)))
