@@ -1,7 +1,5 @@
 """The command line: which commands there are, and how they end."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -1,7 +1,5 @@
 """Set-up: MPIs and a Spack, found or fetched; an environment for each MPI; and its programs built."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -4,8 +4,6 @@ A page of all commands, a manual page, completion for bash and zsh, and the JSON
 ``requirements-test.in``.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import textwrap

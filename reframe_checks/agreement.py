@@ -4,8 +4,6 @@ A round is short beside what changes a machine, and all rounds of a job are on t
 one program then slows all. Every other round goes backwards, so that a slow drift cancels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ The programs are those of ``./plumbline agree --bindings``. A launch of a langua
 of which C is started too, and its value is the time over that in C.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterable, Iterator

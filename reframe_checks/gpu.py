@@ -4,8 +4,6 @@ Measured on partitions that declare GPUs (``gpus=``, or ReFrame's ``devices``), 
 takes their memory (``gpu=``).
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 

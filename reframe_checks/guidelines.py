@@ -4,8 +4,6 @@
 the comparison; a job has several.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import reframe as rfm

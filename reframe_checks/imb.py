@@ -5,8 +5,6 @@ Sizes and repetitions are fixed, so that a night repeats the last one; ``-npmin`
 from spinning beside the measured ones. Of a collective the largest mean of a rank is judged, ``t_max``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

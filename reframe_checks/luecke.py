@@ -5,8 +5,6 @@ T3E-600 and the SGI Origin 2000. 2003: Luecke, Kraeva and Ju, "Comparing the per
 Cray's MPI and with SGI's MPI".
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 
 from postprocess.model.plan import PlannedLaunch

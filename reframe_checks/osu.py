@@ -6,8 +6,6 @@ can, in launches of their own: sums of its default, a signed byte, saturate with
 8045).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby

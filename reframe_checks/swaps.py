@@ -5,8 +5,6 @@
 MPI's eager threshold.
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 
 from postprocess.model.routines.mpicost import FAMILIES, SENDS, SWAPS, WARM

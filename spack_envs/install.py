@@ -5,8 +5,6 @@ why it failed, in one line, is the last line of standard error. ``RESULT`` says 
 is what kind of failure it was.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -3,8 +3,6 @@
 Of a build in a process of its own, what kind of failure it was is kept too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, dataclass

@@ -5,8 +5,6 @@ missing CMake is an error, not an hour of compiling one. It also is what makes t
 indexes some 140 recipes instead of 8500, and solves a problem a tenth as large, with the same answer.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

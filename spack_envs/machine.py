@@ -9,8 +9,6 @@ sources. What has not changed is not touched; if something has, the old solution
 Spack would otherwise build by it for ever.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -7,8 +7,6 @@ are always those of the pinned release, because later ones cannot be used withou
 has named a mirror, both are the mirror's, and nothing else is looked at.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

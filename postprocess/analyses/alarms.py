@@ -4,8 +4,6 @@
 whole for each, so that a line is there or it is not; the work directory's lock is held.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

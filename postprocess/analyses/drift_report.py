@@ -1,7 +1,5 @@
 """What people read of drift: terminal table, last line, JSON, and a page with plots of the worst cases."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone

@@ -4,8 +4,6 @@ An archive is read by what is written: each block must be the one that :func:`pa
 and size. So nothing hides in it, before, between or behind its files.
 """
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """How numbers are written where people read them: units, values, decimal sizes, durations and tables."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

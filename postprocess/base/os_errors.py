@@ -3,8 +3,6 @@
 Standard library only: the start script uses it before there is a virtual environment.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -4,8 +4,6 @@ A terminal has that line at its end and writes it anew, with a bar. A pipe gets 
 is waited for.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

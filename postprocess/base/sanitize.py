@@ -4,8 +4,6 @@ Whatever is printed, drawn or written by the report goes through ``one_line`` fi
 escaped by jinja2, SVG by matplotlib, Markdown by ``markdown``; a terminal gets it without markup.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

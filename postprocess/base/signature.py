@@ -3,8 +3,6 @@
 ``sha256sum -c manifest.txt`` and ``ssh-keygen -Y verify`` check it without Plumbline, too.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -7,8 +7,6 @@ ledger), ``references`` (provisional ones), ``proposal`` (of others), ``told.jso
 ``accept``, ``bindings``, ``imported.jsonl`` (launches of reports) and ``faults`` (traces).
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import time

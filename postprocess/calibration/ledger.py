@@ -5,8 +5,6 @@ when and where it ran, and what it ran. A session that was interrupted wrote non
 entered when the next session begins, so that nothing that was measured is lost.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

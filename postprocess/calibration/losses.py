@@ -1,7 +1,5 @@
 """Say which launches of a calibration do not count, for which cases, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

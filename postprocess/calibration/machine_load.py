@@ -1,7 +1,5 @@
 """Measure CPU load of other processes; calibrations need an idle machine."""
 
-from __future__ import annotations
-
 import math
 import os
 import statistics

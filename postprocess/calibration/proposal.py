@@ -4,8 +4,6 @@ Nothing is refused; what a person should see before committing is marked. A refe
 side by more than its old band would accept a slowdown: a broken machine would pass from then on.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import statistics

@@ -1,7 +1,5 @@
 """Run a calibration from first to last launch, and report what is still missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Make reference files of calibration launches. Rows that were not measured stay as they are."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

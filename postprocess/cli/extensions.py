@@ -4,8 +4,6 @@ Those of this repository lie in ``postprocess/extensions``. An installed package
 has as an entry point of the group ``plumbline.extensions``.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The options that several commands share, as data: a row each, and tuples of those that go together."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

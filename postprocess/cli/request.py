@@ -1,7 +1,5 @@
 """What the user asks for: the options of a command that measures, as a session's request."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """The command ``drift``: find steps and slow trends over many nights."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

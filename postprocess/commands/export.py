@@ -1,7 +1,5 @@
 """The commands ``export`` and ``load``: the results store as CSV, and in PostgreSQL."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """The command ``history``: what a case cost night after night, in the terminal."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -1,7 +1,5 @@
 """Checks the files that people write: sites, references, checks."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

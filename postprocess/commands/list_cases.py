@@ -1,7 +1,5 @@
 """The command ``list``: the cases that would run, and about how long they take."""
 
-from __future__ import annotations
-
 import argparse
 import textwrap
 from collections import Counter

@@ -1,7 +1,5 @@
 """The commands that begin a session: ``nightly``, ``confirm``, ``run`` and ``calibrate``; and ``import``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The command ``mirror``: everything that a machine without a network needs."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

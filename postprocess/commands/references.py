@@ -1,7 +1,5 @@
 """The command ``references``: what calibrations propose, what is stale, and what is taken back."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import shlex

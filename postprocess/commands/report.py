@@ -1,7 +1,5 @@
 """The command ``report``: the report of a finished session."""
 
-from __future__ import annotations
-
 import argparse
 import webbrowser
 from pathlib import Path

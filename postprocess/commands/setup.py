@@ -1,7 +1,5 @@
 """The commands ``setup`` and ``doctor``: what a session needs, found or built, or only looked for."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The command ``site``: a new site from nothing to its first verdict."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence

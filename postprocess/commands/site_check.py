@@ -1,7 +1,5 @@
 """Estimate the cost of a night on a site, before anything ran."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import shutil

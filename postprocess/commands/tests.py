@@ -1,7 +1,5 @@
 """The command ``test``: the tests of the package itself."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """The command ``where``: the path of a program of an environment, for scripts."""
 
-from __future__ import annotations
-
 import argparse
 
 from postprocess.base.errors import UsageError, choose_environment

@@ -5,8 +5,6 @@ to thirty. Five of at most six fresh launches must say the same, and two that do
 (:mod:`postprocess.stats.detection`): what leaves its band by chance does not do so again and again.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

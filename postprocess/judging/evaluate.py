@@ -1,7 +1,5 @@
 """Judge each planned case: its value against its reference, and the launches that failed."""
 
-from __future__ import annotations
-
 import math
 import shlex
 import statistics

@@ -10,8 +10,6 @@ launches, or again and again with launches between that were not; then each time
 launches count once as the longest hold-up of any other place lasted, of few places two at least.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

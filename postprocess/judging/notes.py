@@ -8,8 +8,6 @@ What a session would have measured follows from its options: of an environment, 
 gone nothing else is known. What a partial session leaves out by choice is not missed.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

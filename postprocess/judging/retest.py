@@ -7,8 +7,6 @@ A cause accuses no case: each that is called regressed has fresh launches of its
 the session.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace

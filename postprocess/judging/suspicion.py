@@ -6,8 +6,6 @@ several sessions lies beyond its limit (:mod:`postprocess.stats.detection`). A c
 tonight may be called too: what lies just beyond a limit is seen by sums.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What is loaded in front of the MPI or in its place, by its run record: it may slow or damage any call."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath

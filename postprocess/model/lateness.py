@@ -1,7 +1,5 @@
 """What a launch of ``mpicost`` tells of who was held up: each rank, and how far each node is from others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 Interruption = tuple[float, float]  #: when it was over and how long it took, in seconds

@@ -4,8 +4,6 @@ Parsing, "matches no case", the cases that a session misses and the command that
 from :data:`OPTIONS`. What the user calls ``--bytes``, checks call ``sizes`` and a case ``bytes``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any

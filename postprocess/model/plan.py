@@ -4,8 +4,6 @@ Whatever is on the plan and has no result is seen. The checks write the plan, on
 verdicts are given to the plan's cases and to no others.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import shutil

@@ -4,8 +4,6 @@ A launch has several rounds, each a start of C and one of the language. Their ou
 behind a line that tells round, language and the library that it had to run on.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

@@ -6,8 +6,6 @@ of a few comments and a line of header words. The last line says that all proces
 plan tells which are missing.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 from enum import Enum

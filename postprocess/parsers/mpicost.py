@@ -4,8 +4,6 @@ A launch writes one ``run`` record, one ``case`` record per case and one ``end``
 not arrive whole is ``incomplete``; what arrives and cannot be true is ``incorrect``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

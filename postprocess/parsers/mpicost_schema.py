@@ -3,8 +3,6 @@
 Every check raises ValueError, ``key: what is wrong with it``, for a record that cannot be true.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

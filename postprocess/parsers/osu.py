@@ -4,8 +4,6 @@ Read by header words, so that one-column and full output, tails, validation, ove
 and data types are all the same grammar: a title, comments, a line of header words, rows.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 

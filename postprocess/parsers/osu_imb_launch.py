@@ -3,8 +3,6 @@
 A start that lacks a table, a size or a column, or has one that was not planned, yields no values at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module

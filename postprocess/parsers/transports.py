@@ -3,8 +3,6 @@
 The lines are the libraries' own. What no line tells is unknown, and is never taken for fine.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Provenance of a reference file: the JSON file beside it."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@
 beside it in ``<environment>.provenance.json``. A file with any fault is refused as a whole.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ A page of thousands of cases must open at once, so a row costs few bytes: its hi
 grows when the row opens, and its diagrams are those of the page, shown again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Each diagram stands once on the page; the cases in it show it again by its name.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Figures are drawn in stand-in colours. Each becomes a CSS variable of the page, 
 serves a light and a dark screen; text stays text and inherits the page's font.
 """
 
-from __future__ import annotations
-
 import html
 import io
 import itertools

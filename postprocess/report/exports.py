@@ -1,7 +1,5 @@
 """A session for other programs: JUnit's XML, and metrics in OpenMetrics' text format."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime

@@ -3,8 +3,6 @@
 A cell of a map holds all cases of a routine, size and environment, and shows the worst of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

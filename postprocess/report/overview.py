@@ -3,8 +3,6 @@
 A reason that many cases share stands once.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 import statistics

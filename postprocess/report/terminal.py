@@ -6,8 +6,6 @@ whole. Reasons and notes stand once, however many cases they are of. Neither get
 a line says how many more there are.
 """
 
-from __future__ import annotations
-
 import io
 import shutil
 import sys

@@ -5,8 +5,6 @@ each session's file, and ``plumbline_cases`` with the rows, trials included, und
 columns have. A session comes whole or not at all, and once. Dashboards read the views of ``postgres_views``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Callable

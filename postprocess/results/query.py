@@ -12,8 +12,6 @@ neither size nor time of a file that was proved before is found by whoever reads
 input of the search for drift (all cases, few ``columns``).
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """The summary of a session: built once from what came of it, shown, and written as ``summary.json``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Drives ReFrame: the one place that knows its command line. ReFrame runs as a process of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

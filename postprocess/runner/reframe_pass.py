@@ -1,7 +1,5 @@
 """One pass of ReFrame over the selected checks: plan, run, and what became of every planned launch."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

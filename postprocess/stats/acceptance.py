@@ -8,8 +8,6 @@ within the limit is missed, and one beyond it is met, with the stated probabilit
 normal. The rule ``worst`` has no probability: each launch must be within.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@ The lines may meet, as where a cache overflows and each further byte costs more.
 something else from that size on.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -13,8 +13,6 @@ about 11% in three looks. Two questions have two error rates.
   tails, must agree.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Build a program for an environment, once: by Spack, by CMake, or take the installed one."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """What the values of a job are held against: a band for each comparable reference, and why there is none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -7,8 +7,6 @@ of the build, and compares with that alone. Who finds another MPI empties the fo
 then others find none of theirs, and keep what was built since.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Declared, so that a benchmark that fails is a failure and never taken for one th
 their tables was run under MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.19, and works under all three.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What the checks of OSU and IMB share: a table of benchmarks, a job per layout, a witness beside a start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Families of mpicost that are measured only where they are asked for."""
 
-from __future__ import annotations
-
 from reframe_checks.common.mpicost import MpicostCheck
 
 

@@ -7,8 +7,6 @@ Nor has ReFrame a hook behind the loading of all checks. One check may have a ro
 that a word which no check has is refused when the first build is set up. Without that no case runs.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools

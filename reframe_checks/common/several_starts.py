@@ -1,7 +1,5 @@
 """Several starts of mpicost in one job, one after the other, each ended at its limit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from postprocess.base.sanitize import quote_word

@@ -1,7 +1,5 @@
 """What ``site new`` finds out of a machine before it writes anything."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

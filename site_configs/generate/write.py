@@ -1,7 +1,5 @@
 """Write a site file of the machine at hand, entry by entry, for a person to read and to correct."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence

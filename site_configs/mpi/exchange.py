@@ -1,7 +1,5 @@
 """The program that each language has in ``suite/bindings``: what it measures, and one start of it."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Make the programs of ``suite/bindings`` ready on an MPI: each language with what it needs."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -9,8 +9,6 @@ A user chooses it by a word, ``mpich+abi``. Whether an MPI has it is tried, not 
 linked to the library of this name must come up as a world of two, and say that it runs on this MPI.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

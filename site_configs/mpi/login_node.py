@@ -1,7 +1,5 @@
 """The MPIs that a login node shows: modules, Cray's compiler wrapper, the search path, and wheels."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Environment modules that bring an MPI: the names that sites, vendors and Spack use, and what they set."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -6,8 +6,6 @@ that are not this one.
 MPI_Get_library_version may be called before MPI_Init (MPI 3.0, section 8.1.1): one process, started directly.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

@@ -4,8 +4,6 @@ Whether it does is tried, not believed: one ping-pong of two processes, in which
 beside the program reads MPI_Get_library_version. It must be what the MPI said of itself when it was asked.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -4,8 +4,6 @@ A program comes from one place: what the site declares goes first, then Spack, t
 then a wheel (IMB only). Where there is none of them, the reason is told; nothing is absent in silence.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import subprocess

@@ -3,8 +3,6 @@
 A further program is a record here, a parser in ``postprocess.parsers`` and a check in ``reframe_checks``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """PBS (PBS Professional, OpenPBS) and Torque: what they tell of a machine, and what Plumbline asks."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ ReFrame asks PBS for as many nodes as processes fill. A layout whose last node i
 node) needs one more.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs as Slurm's own commands tell of them. Accounting is used where it is on, and not needed."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

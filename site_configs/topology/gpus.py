@@ -1,7 +1,5 @@
 """The GPUs of a node: which process has which, and the layouts that measure them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ A process of its own, since a site file is a program: whatever it does, it does 
 read, as JSON. ``site_configs.validation.rules`` judges it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import inspect

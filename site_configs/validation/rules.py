@@ -1,7 +1,5 @@
 """Find contradictions within a site file, and between it and the machine that it is for."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """The site files that there are, and one of them read in a process of its own, so that no side effect stays."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """``./plumbline mirror``: makes a mirror where there is a network, and verifies one."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -3,8 +3,6 @@
 Standard library only: the script ``plumbline`` asks and verifies before any package is installed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -142,12 +140,12 @@ def read_part_list(values: dict[str, Any], key: str, kind: type[Part]) -> tuple[
 
 def read_part(entry: Any, where: str, kind: type[Part]) -> Part:
     """Read one object of one kind."""
-    names = {field.name: field.type for field in fields(kind)}
+    names: dict[str, Any] = {field.name: field.type for field in fields(kind)}
     if not isinstance(entry, dict) or set(entry) != set(names):
         raise ValueError(f"{where}: has not just the keys {', '.join(names)}")
     for name, wanted in names.items():
-        if type(entry[name]).__name__ != wanted:
-            raise ValueError(f"{where}.{name}: is not of type {wanted}")
+        if type(entry[name]) is not wanted:
+            raise ValueError(f"{where}.{name}: is not of type {wanted.__name__}")
     return kind(**entry)
 
 

@@ -1,7 +1,5 @@
 """The parts of a mirror, gathered one after the other: wheels, Spack with its recipes, and sources."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

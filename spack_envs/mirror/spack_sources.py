@@ -3,8 +3,6 @@
 Sources are gathered by ``spack mirror create``, which holds each against the checksum in its recipe.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

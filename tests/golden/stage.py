@@ -1,7 +1,5 @@
 """Runs commands in this process, on a machine without a name, and writes down all that comes of them."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

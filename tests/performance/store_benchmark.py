@@ -9,8 +9,6 @@ default, are 9.1 million rows: 1.3 GB of disk and ten minutes. ``--small``, 200 
 ReFrame, takes a minute. All of it is removed at the end.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

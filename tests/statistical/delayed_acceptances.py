@@ -11,8 +11,6 @@ what the machine does at that time. Each goes on until its rows are decided or l
 ``accept`` judge it. Launches are made without ReFrame, by which those of one acceptance would take minutes.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import statistics

@@ -8,8 +8,6 @@ and as real launches left it. The package's own functions judge look by look, as
 rows all launches of a row share their day, which no confidence limit of launches of one day can tell.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from dataclasses import dataclass

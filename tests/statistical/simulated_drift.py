@@ -3,8 +3,6 @@
 Series of 60 nights with a spread of 2% between nights; their references come from 20 launches of that noise.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

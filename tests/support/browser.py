@@ -4,8 +4,6 @@ Nothing is installed for it, no port is opened, and the network is cut off. The 
 https://chromedevtools.github.io/devtools-protocol/.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

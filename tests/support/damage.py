@@ -1,7 +1,5 @@
 """Damage to files, as Hypothesis strategies: flipped bits, changed text, and other values where one stood."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Write ``docs/faults.md`` from what tests declare: ``python -m tests.support.fault_page``. None is run."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Builds mpicost for an MPI of the tests, starts it, and reads what it writes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The table of routines as the source of the suite has it: what Python knows of mpicost is held against it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

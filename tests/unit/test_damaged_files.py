@@ -3,8 +3,6 @@
 The same 20 damages of each file in every run; 2000 others in each with ``PLUMBLINE_THOROUGH=1``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import abc

@@ -1,7 +1,5 @@
 """The examples of docs/scheduling.md are read by the programs that they are for, or by their schemas."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The page on site files says what the functions of a site file take: keys, types and defaults."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """``agree --bindings``: languages started in rounds of drawn order, compared in each round; their table."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

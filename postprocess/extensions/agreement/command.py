@@ -1,7 +1,5 @@
 """The command ``agree``: compare mpicost, OSU and IMB in rounds, and name the one that differs."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Iterator, Sequence

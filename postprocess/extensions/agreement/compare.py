@@ -4,8 +4,6 @@ Programs are compared by the ratio of their values in the same round, a launch o
 other: what slows the machine down for a while slows all three. Above 1 is slower, whatever the unit.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence

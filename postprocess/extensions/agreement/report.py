@@ -1,7 +1,5 @@
 """What people read of an agreement: tables, findings and gaps, pictures, and why ratios are not 1."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial

@@ -7,8 +7,6 @@ left last. The two of a ping-pong or a swap meet before they are timed; a ring a
 nobody to meet.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The command ``papers``: a session in the tables and figures of Luecke et al."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

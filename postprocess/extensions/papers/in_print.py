@@ -1,7 +1,5 @@
 """The tables of the papers as they are printed, with what follows from them beside. They need no session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 

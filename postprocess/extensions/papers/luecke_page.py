@@ -1,7 +1,5 @@
 """The views of Luecke et al. (2001) on a session: scalability, machines compared, simulated ones checked."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import textwrap

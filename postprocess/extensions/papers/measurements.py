@@ -6,8 +6,6 @@ are looked at, without its controls: its routines are the tests of the papers, a
 is timed otherwise.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ of the models, for the calls that each kernel makes (``suite/kernels``), one aft
 shared evenly, and memory that cores share, are in no model.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

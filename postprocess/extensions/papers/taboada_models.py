@@ -8,8 +8,6 @@ tb. Hockney's is t0 + tb n. Fitted to sizes of 0 and powers of two; how good a m
 which it has not seen. Seconds, bytes.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

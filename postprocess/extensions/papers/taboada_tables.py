@@ -1,7 +1,5 @@
 """The tables of Taboada et al. of sessions: models and their peaks, accuracy, networks, faster compositions."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

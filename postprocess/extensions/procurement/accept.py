@@ -3,8 +3,6 @@
 And an acceptance held against its own files: the protocol says what the launches in it say, and nothing else.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

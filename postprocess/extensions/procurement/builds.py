@@ -5,8 +5,6 @@ and the patches that Spack applied stand with their SHA-256 in its lock file. Wh
 that nobody checked the source.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

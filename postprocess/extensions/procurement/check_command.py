@@ -1,7 +1,5 @@
 """The commands ``offer check``, ``offer compare`` and ``accept``."""
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence

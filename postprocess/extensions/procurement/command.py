@@ -1,7 +1,5 @@
 """The command ``offer``: rules of a procurement, and offers that check themselves."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Iterable, Iterator, Sequence

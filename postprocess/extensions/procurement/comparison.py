@@ -1,7 +1,5 @@
 """Offers side by side: must rows met or not, ratios to the buyer's system, means over common rows only."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

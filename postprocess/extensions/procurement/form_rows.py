@@ -1,7 +1,5 @@
 """The form of an offer: a row for each test, size, MPI and category, with a proposal and its risk in words."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

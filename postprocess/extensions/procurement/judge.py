@@ -1,7 +1,5 @@
 """Acceptance: every committed row on the delivered machine, by the same rules."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

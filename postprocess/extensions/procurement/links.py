@@ -1,7 +1,5 @@
 """All pairs of nodes of a delivered machine, measured look by look into the folder of its acceptance."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Measure what rules ask for, pass after pass, into one folder that goes on where it stopped."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections import Counter

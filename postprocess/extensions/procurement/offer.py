@@ -5,8 +5,6 @@ is taken out shows. Every figure of an offer is computed from the files below ``
 bidder and buyer.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The protocol of an acceptance, as page, Markdown, CSV and JSON."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Run rules of an offer, held against its records and never believed: bidder and buyer run the same code."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence

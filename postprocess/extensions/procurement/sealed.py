@@ -1,7 +1,5 @@
 """An offer as one file: sealed by the bidder, opened and verified by the buyer without a network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The form as CSV and as a spreadsheet, in which only what is to be typed can be; and both read back."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io

@@ -1,7 +1,5 @@
 """The command ``selftest``: inject slowdowns into nights, and report which of them a night catches."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

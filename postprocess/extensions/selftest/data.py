@@ -3,8 +3,6 @@
 A night ends with a line of its own; what stands behind the last of those was interrupted, and does not count.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence

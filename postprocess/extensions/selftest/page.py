@@ -1,7 +1,5 @@
 """Format the self-test result: tables for a terminal, Markdown, JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

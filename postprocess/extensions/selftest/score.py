@@ -4,8 +4,6 @@ What a night should catch follows from its own bands and call limits: the probab
 slower by so much lies beyond both (:mod:`postprocess.stats.sessions`). So does the number of false alarms.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence

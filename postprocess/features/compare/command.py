@@ -1,7 +1,5 @@
 """The command ``compare``: hold two MPIs, or two settings of one, against each other, measured in turn."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ verdicts that it covers, the most slowdown, a reason and a last day that is near
 A decision is made anew when it is verified: what would not be signed does not verify.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """The command ``dossier``: people decide on a comparison, sign it, and others verify that."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

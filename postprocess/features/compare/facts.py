@@ -7,8 +7,6 @@ The fingerprint is taken of ping-pong with warm buffers, in launches of their ow
 time from one size to the next, as a change of protocol leaves it; which protocol, no measurement tells.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

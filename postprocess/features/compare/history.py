@@ -5,8 +5,6 @@ comparison are: by the differences within each round, with one look at the end. 
 faster) 5% at most are false on average, over all cases and versions.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import statistics

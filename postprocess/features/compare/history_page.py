@@ -1,7 +1,5 @@
 """What people and programs read of a history: each case over the versions, as text, pictures and JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial

@@ -4,8 +4,6 @@ Sides that were measured in turn are judged by their pairs. Stored sessions are 
 difference counts only beyond what sessions differ by anyway.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

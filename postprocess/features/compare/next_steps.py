@@ -1,7 +1,5 @@
 """What to do after a comparison, as commands: pairs that decide, and settings that may explain slower cases."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

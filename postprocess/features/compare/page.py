@@ -4,8 +4,6 @@ The picture of a routine at a place is a card. It has the curves of both sides o
 size with its interval (a forest plot).
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """From passes to pairs: what each case took on both sides, launch by launch, and which pairs count."""
 
-from __future__ import annotations
-
 import math
 import random
 import statistics

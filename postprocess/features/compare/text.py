@@ -1,7 +1,5 @@
 """What people read of a comparison: the decision in one sentence, groups, the worst cases, every case."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

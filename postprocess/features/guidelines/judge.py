@@ -4,8 +4,6 @@ The rules are those of ``compare`` (:mod:`postprocess.stats.paired_verdicts`), o
 launch in the place of ratios of two launches, and with one look.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What people read of guidelines: which are violated, by how much, and what setting of the MPI helps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby

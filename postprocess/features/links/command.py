@@ -1,7 +1,5 @@
 """The command ``links``: measure all pairs of nodes, name what is slow, keep every trial, write the page."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Every trial of every pair is kept beside the results store: ``<store>/pairs/<session>.parquet``.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence

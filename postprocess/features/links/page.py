@@ -1,7 +1,5 @@
 """The page of a sweep: what was found, and heat maps of all pairs; the same as JSON for programs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

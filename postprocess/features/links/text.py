@@ -1,7 +1,5 @@
 """Format sweep findings: one line for each node, link or path, and the detection limits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

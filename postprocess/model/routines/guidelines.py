@@ -5,8 +5,6 @@ that of PGMPI (Hunold et al., EuroMPI 2016) and PGMPITuneLib; beside it are sing
 barrier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """Names and defaults of mpicost, Plumbline's own benchmark program, and what is known of its routines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum

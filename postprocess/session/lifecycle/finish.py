@@ -1,7 +1,5 @@
 """Finalise a session: print verdicts, store trials, write summary and report, keep Spack lock files."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The injections of the self-test: slowdowns of known kind and size, and the cases that each one slows."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path

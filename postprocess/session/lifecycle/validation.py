@@ -4,8 +4,6 @@ A night starts them again only for what it measured and what was not verified wi
 a comparison always do.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

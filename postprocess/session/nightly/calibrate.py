@@ -1,7 +1,5 @@
 """Calibrations: what a user asks for, and what a night needs that knows no references yet."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ regressed (:mod:`postprocess.stats.detection`), so that two further sessions dec
 suspects.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

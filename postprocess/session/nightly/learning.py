@@ -6,8 +6,6 @@ no center creeps. Each lesson is a file of the ledger; ``./plumbline references 
 Reviewed references never learn.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A governor, a boost that is off, a link at a lower rate or another firmware expl
 and the witness read them on every node that a launch runs on.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

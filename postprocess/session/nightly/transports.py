@@ -5,8 +5,6 @@ nothing, than when they were last calibrated; nor one that talks by TCP in a nod
 faster network. Such an environment is not calibrated either. What no library tells is told as unknown.
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Real MPIs on a UCX or libfabric in another place than their own, and all their messages through it."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

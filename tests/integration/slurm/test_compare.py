@@ -1,7 +1,5 @@
 """Comparisons on the cluster of the tests: pairs on the same nodes, and nodes that are taken away."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Callable, Iterator

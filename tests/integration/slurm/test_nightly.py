@@ -1,7 +1,5 @@
 """Nights on the cluster of the tests: real jobs and MPIs, and all that keeps a job from its end."""
 
-from __future__ import annotations
-
 import json
 import resource
 import shlex

@@ -3,8 +3,6 @@
 The MPIs are those of the work directory, which ``./plumbline test`` has set up.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

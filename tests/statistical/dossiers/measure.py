@@ -1,7 +1,5 @@
 """The self-test of ``compare``: each MPI is held against itself, one side delayed, and what comes is scored."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The result of a self-test of ``compare``: tables for a terminal, Markdown, JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 

@@ -3,8 +3,6 @@
 What comes of them is judged again from their own passes, which are kept: every figure can be computed again.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

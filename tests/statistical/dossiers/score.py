@@ -7,8 +7,6 @@ pairs scatter: it is the power of the paired t test at the last look, at the lev
 leave to that many.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter

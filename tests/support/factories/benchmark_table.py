@@ -1,7 +1,5 @@
 """The tables of benchmarks of OSU and IMB as tests read them: ReFrame makes checks for a site only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A comparison of two versions of an MPI, for tests that run, store and judge it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Made-up series of nights for the tests of drift."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Made-up machines for the tests of the links' analysis: nodes, noise, far switches, and planted faults."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations

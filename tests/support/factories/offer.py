@@ -1,7 +1,5 @@
 """Offers as ``offer run`` leaves them, made of the records of samples, for tests to forge."""
 
-from __future__ import annotations
-
 import calendar
 import json
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ The writers know nothing of the parsers: each line is put together from the widt
 own columns, beside the tables that a reader must find in it.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import time

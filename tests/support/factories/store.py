@@ -1,7 +1,5 @@
 """Nights of a site, made up and written as a real one writes them; and stores of an older version."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Machines on this machine: name spaces with a host name, a network address and processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Set-up before a session: MPIs, Spack, and which site is meant."""
 
-from __future__ import annotations
-
 import os
 import platform
 from dataclasses import replace

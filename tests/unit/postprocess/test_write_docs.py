@@ -1,7 +1,5 @@
 """What is generated from the parser is current, complete, and works in the tools that read it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

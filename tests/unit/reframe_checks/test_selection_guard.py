@@ -1,7 +1,5 @@
 """Under a plain ReFrame: a selection that matches nothing fails, if there are no checks but ours."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The pieces of a site file: what ReFrame and the checks are told of a machine."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import shlex

@@ -1,7 +1,5 @@
 """SimGrid as an environment: its launcher, its selectors, and one clear line where it is not installed."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import shutil

@@ -1,7 +1,5 @@
 """The prefix that Spack is given: never one where it would find another MPI's compiler wrapper."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """How Spack is called."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The environment of one MPI on this machine: what it says, and what touches it."""
 
-from __future__ import annotations
-
 import platform
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which Spack is taken, and what is said if there is none."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

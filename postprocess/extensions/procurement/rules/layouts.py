@@ -1,7 +1,5 @@
 """Layouts of rules on a machine, and what a pass over them chooses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ docs/procurement.md explains each key. The hash of the file stands in all that f
 with rules is told as faults, each with its line, key and fix.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The passes of a comparison: one side after the other is built, tried, and launched in blocks."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Collection, Mapping, Sequence

@@ -3,8 +3,6 @@
 A fingerprint is of ping-pong at many sizes, both sides in turn.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ last one of its table on. The controls stay.
 A trial run is taken only if nothing failed in it: what failed may be mended.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

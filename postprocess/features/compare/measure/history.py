@@ -1,7 +1,5 @@
 """The history of an MPI from beginning to end: each round launches every version once, in a drawn order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 They say it of each case, and of the references that there are.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A comparison of two sides from beginning to end: both measured in turn, judged at fixed looks, and told."""
 
-from __future__ import annotations
-
 import random
 import textwrap
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The log of alarms: whole or refused, and counted against what chance would have raised."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

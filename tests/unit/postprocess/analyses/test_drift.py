@@ -1,7 +1,5 @@
 """Steps are told where they were planted, creep since it began, and noise is told of nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

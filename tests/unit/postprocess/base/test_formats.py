@@ -1,7 +1,5 @@
 """Numbers as people read them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from decimal import Decimal

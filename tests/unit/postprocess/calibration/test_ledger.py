@@ -1,7 +1,5 @@
 """The ledger: every launch of a calibration that ended well is in it, whatever became of its session."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

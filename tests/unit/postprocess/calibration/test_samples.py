@@ -1,7 +1,5 @@
 """Which launches count: those of the same method with the same programs as the last one."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A calibration becomes reference files. What exists is moved by the user's word alone."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

@@ -1,7 +1,5 @@
 """What would run, what is left out, and how long it would take."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``site check``: what is wrong, with file, line, key and fix; where nothing is, what a night costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

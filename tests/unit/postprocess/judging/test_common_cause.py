@@ -1,7 +1,5 @@
 """One cause of many slow cases: found, narrowed down, told once; and not found where there is none."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """From launches to one verdict per planned case: the worst launch decides, and ReFrame must agree."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence

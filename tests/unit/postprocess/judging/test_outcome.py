@@ -1,7 +1,5 @@
 """What becomes of a launch: each way of going wrong has one verdict and a reason of one line."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A second look goes to the checks and comes back as it was meant."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What is slow again, but not beyond what one session may bring."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Each option of what is measured is told once, and everything that speaks of it agrees."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """What a reader wants to know first."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What the launches of sessions say of how long jobs take: as long as the last time, or roughly."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

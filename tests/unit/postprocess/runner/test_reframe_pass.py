@@ -1,7 +1,5 @@
 """One pass of ReFrame, played by a program that does what a test wants: nothing planned gets lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

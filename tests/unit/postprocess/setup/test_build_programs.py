@@ -1,7 +1,5 @@
 """Building the programs before a session: each by itself, each told of, and kept with how it was compiled."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

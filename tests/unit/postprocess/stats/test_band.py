@@ -1,7 +1,5 @@
 """The band holds a healthy launch with the probability that it states."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from dataclasses import replace

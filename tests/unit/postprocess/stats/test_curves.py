@@ -1,7 +1,5 @@
 """Straight lines through times over sizes: breaks that are there are found, and others are not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What several sessions together call: limits that healthy ones are all beyond once in 100,000 times."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """The statistic of the papers, against a version written from the text without NumPy."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 

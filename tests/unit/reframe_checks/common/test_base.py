@@ -1,7 +1,5 @@
 """What every check does with the starts that it plans."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The inventory: every MPI asked once, and again as soon as anything about it has changed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

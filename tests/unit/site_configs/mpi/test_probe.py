@@ -1,7 +1,5 @@
 """A compiler wrapper is asked what it is; whatever it does, there is an answer of one line."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

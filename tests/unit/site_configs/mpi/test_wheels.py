@@ -1,7 +1,5 @@
 """MPIs from wheels: installed once, whole or not at all, and only as the lock file says."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Programs that are installed already: where a program comes from, and why there is none."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

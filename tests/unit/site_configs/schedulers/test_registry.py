@@ -1,7 +1,5 @@
 """A scheduler is added in one place: everything else asks it, and decides by no name."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator

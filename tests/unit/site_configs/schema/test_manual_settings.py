@@ -1,7 +1,5 @@
 """What a shell sets for an MPI is found, and what its surroundings set is not taken for it."""
 
-from __future__ import annotations
-
 import pytest
 
 from site_configs.schema.manual_settings import (

@@ -1,7 +1,5 @@
 """What a session asks of ReFrame is one file, written once and taken on trust by nobody."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

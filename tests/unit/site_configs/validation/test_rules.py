@@ -1,7 +1,5 @@
 """All that is wrong with a site file is told at once: the line, the key and the fix."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

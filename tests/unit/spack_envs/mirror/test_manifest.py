@@ -1,7 +1,5 @@
 """The manifest of a mirror: nothing that it does not vouch for passes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

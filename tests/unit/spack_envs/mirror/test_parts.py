@@ -1,7 +1,5 @@
 """The parts of a mirror: wheels with pip itself, and sources with repositories of a few bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

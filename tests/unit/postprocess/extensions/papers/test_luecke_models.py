@@ -1,7 +1,5 @@
 """Time over the divisor of the papers' models: flat where the model holds."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

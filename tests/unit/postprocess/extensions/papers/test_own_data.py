@@ -1,7 +1,5 @@
 """The papers' own numbers through our analysis: what they derive comes out again, but for their errors."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Models fitted to measured times: truth that was planted comes out again, and bad models draw nothing."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

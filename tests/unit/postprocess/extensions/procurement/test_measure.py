@@ -1,7 +1,5 @@
 """What a pass of an offer tells of its launches."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

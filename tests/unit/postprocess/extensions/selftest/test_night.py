@@ -1,7 +1,5 @@
 """The self-test without a machine: what is planted when, what is kept, and how it is scored."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

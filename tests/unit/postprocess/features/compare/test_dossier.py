@@ -1,7 +1,5 @@
 """A signed dossier: what is not proven fine needs a waiver, and whoever changes anything is found out."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

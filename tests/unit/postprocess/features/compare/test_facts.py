@@ -1,7 +1,5 @@
 """Facts beside the figures: what differs is told, what is the same or only lies elsewhere is not."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

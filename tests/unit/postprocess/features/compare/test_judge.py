@@ -1,7 +1,5 @@
 """A comparison is judged whole: nothing that fails is left out, and no pair counts that ran otherwise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Guidelines: the catalogue, what is called violated, and what a setting is said to do."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

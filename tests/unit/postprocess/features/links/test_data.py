@@ -1,7 +1,5 @@
 """From the records of launches to matrices of pairs: nothing is passed over, and every trial is kept."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The analysis of all pairs of nodes: what is named on made-up machines, and what is not."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

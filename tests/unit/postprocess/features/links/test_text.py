@@ -1,7 +1,5 @@
 """What is said and drawn of a sweep: one line for each node, link or path, verdicts, and the page."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What Python knows of a routine of mpicost is what the program's own table says."""
 
-from __future__ import annotations
-
 import pytest
 
 from postprocess.model.case import Case

@@ -1,7 +1,5 @@
 """Sizes of Taboada et al.: n of the paper as bytes of mpicost."""
 
-from __future__ import annotations
-
 import pytest
 
 from postprocess.cli.request import choose_family

@@ -1,7 +1,5 @@
 """Reports of a site's own ReFrame: each is stored once, and what was left out or is no report is told."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What Slurm's commands say of jobs, understood: states, reasons, refusals, and what cannot be used."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

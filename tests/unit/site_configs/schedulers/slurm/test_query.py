@@ -1,7 +1,5 @@
 """What Slurm tells, from what its commands print on large machines and on strange ones."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

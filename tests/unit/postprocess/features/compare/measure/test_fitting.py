@@ -1,7 +1,5 @@
 """What of a comparison fits into its time, and the command that measures it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
