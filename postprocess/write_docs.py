@@ -106,7 +106,6 @@ def text(parser: Parser, action: argparse.Action) -> str:
 
 
 def markdown(every: Sequence[Command]) -> str:
-    """Return the page of all commands."""
     first, *rest = every
     top = [each for each in rest if len(each.words) == 1]
     listed = "\n".join(f"| [`{each.name}`](#plumbline-{each.name}) | {each.description} |" for each in top)
@@ -129,7 +128,6 @@ def markdown(every: Sequence[Command]) -> str:
 
 
 def section(command: Command) -> str:
-    """Return the section of one command."""
     lines = ["", f"{'#' * (len(command.words) + 1)} plumbline {command.name}", ""]
     lines += [command.description, "", "```", command.synopsis, "```", ""]
     lines += ["Example:", "", "```", command.example, "```", ""]
@@ -143,7 +141,6 @@ def section(command: Command) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell(each) for each in row)} |" for row in lines)
 
@@ -194,7 +191,6 @@ SEE_ALSO = "docs/README.md, https://reframe-hpc.readthedocs.io, https://spack.re
 
 
 def manual_page(every: Sequence[Command]) -> str:
-    """Return the manual page of all commands."""
     first, *rest = every
     top = [each for each in rest if len(each.words) == 1]
     lines = [
@@ -228,7 +224,6 @@ def manual_page(every: Sequence[Command]) -> str:
 
 
 def subsection(command: Command) -> list[str]:
-    """Return the lines on one command."""
     lines = [f'.SS "plumbline {command.name}"', wrap_paragraph(command.description)]
     lines += [".PP", escape_line(command.synopsis)]
     for title, own in command.groups.items():
@@ -240,7 +235,6 @@ def subsection(command: Command) -> list[str]:
 
 
 def format_terms(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the lines of a list of terms with their meaning."""
     return [line for term, text in pairs for line in (".TP", f".B {escape_line(term)}", wrap_paragraph(text))]
 
 

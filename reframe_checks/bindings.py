@@ -92,7 +92,6 @@ class bindings(OsuImbCheck):
         return not named and benchmark.routine not in (self.wanted_routines() or {})
 
     def starts(self) -> Iterator[Start]:
-        """Yield a start for each language."""
         for language in MEASURED:
             own = [each for each in self.chosen_benchmarks() if split_language(each.routine) == language.name]
             yield Start(language.name, own, sorted({size for each in own for size in self.sizes_of(each)}))
@@ -175,7 +174,6 @@ class bindings(OsuImbCheck):
         self.executable = "true"
 
     def plan_rounds(self, started: list[PlannedLaunch], launcher: tuple[str, ...]) -> LanguageRounds:
-        """Plan the rounds of a job."""
         library = extract_identity(self.environment_facts.library)
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
         programs = self.ready.programs

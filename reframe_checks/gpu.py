@@ -54,7 +54,6 @@ class gpu(MpicostCheck):
         return SkippedCase(case, reason, unavailable=True)
 
     def planned_launch(self, **more) -> PlannedLaunch:
-        """Return a launch whose ranks are to have a GPU each."""
         return super().planned_launch(**more, gpu=self.gpus.kind)
 
     def options_of(self, launch: PlannedLaunch) -> list[str]:

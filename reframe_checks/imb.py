@@ -300,5 +300,4 @@ def write_sizes(start: PlannedLaunch, session: Path) -> None:
 
 
 def locate_sizes_file(start: PlannedLaunch, session: Path) -> Path:
-    """Locate the file with the sizes of a start."""
     return start.output(session).with_suffix(".sizes")

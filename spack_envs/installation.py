@@ -53,7 +53,6 @@ class Installation:
 
 
 def locate_stamp(place: Path, program: str) -> Path:
-    """Locate the record of an installation."""
     return place / ".plumbline" / f"{program}.json"
 
 
@@ -122,12 +121,10 @@ class BuiltBinary:
 
 
 def locate_program_file(work: Path, environment: str, name: str) -> Path:
-    """Locate the record of what was built for an environment."""
     return work / FOLDER / environment / f"{find_product(name)}.json"
 
 
 def write_program(work: Path, program: BuiltBinary) -> None:
-    """Keep where a program is."""
     path = locate_program_file(work, program.environment, program.name)
     files.replace_files({path: json.dumps(asdict(program), indent=1).encode()})
 

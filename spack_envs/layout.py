@@ -149,7 +149,6 @@ def packages_named(builtin: Path) -> list[Path]:
 
 
 def package_name(folder: str) -> str:
-    """Return the package that has this folder in a repository."""
     return folder.lstrip("_").replace("_", "-")
 
 
@@ -216,7 +215,6 @@ class SpackLayout:
 
     @property
     def root(self) -> Path:
-        """Everything of Spack that is not Spack itself."""
         return self.work / "spack"
 
     @property
@@ -226,7 +224,6 @@ class SpackLayout:
 
     @property
     def installed(self) -> Path:
-        """What Spack has built."""
         return self.root / "installed"
 
     @property
@@ -250,7 +247,6 @@ class SpackLayout:
         return self.root / "cache"
 
     def environment(self, name: str) -> Path:
-        """Return the folder of one environment."""
         return self.environments / name
 
     def make_folders(self) -> None:

@@ -158,7 +158,6 @@ def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPacka
 
 
 def list_search_path() -> list[Path]:
-    """List the folders of PATH."""
     return [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
 
 
@@ -338,7 +337,6 @@ def build_packages_section(
 
 
 def build_external_entry(external: ExternalPackage) -> dict[str, Any]:
-    """Build the entry of an external package."""
     entry: dict[str, Any] = {"spec": external.spec, "prefix": external.prefix}
     if external.compilers:
         entry["extra_attributes"] = {"compilers": external.compilers}

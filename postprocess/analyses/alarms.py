@@ -173,7 +173,6 @@ class _Mark:
 
 
 def _take(value: Any, nights: dict[str, NightAlarms]) -> None:
-    """Take one line of the log."""
     line = parse_record(value, _Line)
     if line.schema != SCHEMA:
         raise ValueError(f"schema: {line.schema} is not {SCHEMA}")
@@ -271,7 +270,6 @@ def tally_site_by_month(site: str, found: Mapping[str, Sequence[NightAlarms]]) -
 
 
 def tally_month(site: str, name: str, nights: Sequence[NightAlarms]) -> AlarmMonth:
-    """Tally some nights of a site."""
     screened = [(night.predicted_screened, night.screened) for night in nights]
     regressed = [(night.predicted_regressed, len(night.alarms)) for night in nights]
     return AlarmMonth(

@@ -100,7 +100,6 @@ def format_probability_bound(p: float) -> str:
 
 
 def format_caption(change: DriftChange) -> str:
-    """Format one change of one case in a sentence."""
     finding, nights = change.finding, change.trend.nights
     began = nights.started[finding.begin]
     said = f"{percent(finding.size)} (±{100 * finding.margin:.1f}%)"
@@ -122,7 +121,6 @@ def format_case_title(trend: drift.Trend) -> str:
 
 
 def format_drift_title(found: Sequence[Cluster]) -> str:
-    """Format the headline of the page."""
     slow = list_changed_cases(found, slow=True)
     if not slow:
         return "No case became slower over the nights"
@@ -160,7 +158,6 @@ def list_changed_cases(found: Sequence[Cluster], slow: bool) -> int:
 
 
 def list_cluster_keys(cluster: Cluster) -> list[str]:
-    """List the keys of a cluster's cases."""
     return [change.trend.nights.case.key for change in cluster.changes]
 
 
@@ -187,7 +184,6 @@ def drift_as_data(trends: Sequence[drift.Trend], found: Sequence[Cluster], since
 
 
 def change_as_data(change: DriftChange) -> dict[str, Any]:
-    """Return one case of a change."""
     finding, nights = change.finding, change.trend.nights
     return {
         "key": nights.case.key,

@@ -182,7 +182,6 @@ def _read_header(path: Path, data: bytes, place: int) -> tuple[str, int]:
 
 
 def _parse_block(path: Path, data: bytes, place: int) -> tarfile.TarInfo:
-    """Parse one block as a header."""
     block = data[place : place + BLOCK]
     if place and len(block) < BLOCK:
         raise UsageError(f"{path}: is cut off behind {place} bytes; copy it again")

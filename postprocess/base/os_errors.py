@@ -86,7 +86,6 @@ def choose_place(place: str, work: Path) -> str:
 
 
 def is_below(place: str, folder: Path) -> bool:
-    """Return whether a path is in a folder."""
     return Path(folder).absolute() in (path := Path(place).absolute()).parents or path == folder
 
 

@@ -85,7 +85,6 @@ class CurrentStep:
         self.done, self.total = done, total
 
     def begin(self, doing: str) -> None:
-        """Begin what goes on now."""
         self.end_wait()
         self.doing, self.since = doing, time.monotonic()
 
@@ -151,7 +150,6 @@ class Progress:
         self.before = sum(self.phases.values())
 
     def say(self, text: str) -> None:
-        """Print one line."""
         self.console.print(sanitize_line(text), markup=False)
 
     def note(self, text: str) -> None:

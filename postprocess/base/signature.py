@@ -280,5 +280,4 @@ def run_ssh_keygen(words: list[str], given: str = "") -> subprocess.CompletedPro
 
 
 def last_line(text: str) -> str:
-    """Return the last line of an error."""
     return (text.strip().splitlines() or ["it says nothing"])[-1]

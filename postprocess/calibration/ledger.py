@@ -118,7 +118,6 @@ class CalibrationLaunch:
 
 
 def locate_ledger(work: Path) -> Path:
-    """Locate the ledger of a work directory."""
     return work / "calibrations"
 
 

@@ -87,7 +87,6 @@ class Proposal:
     origin: Mapping[str, Any]
 
     def write(self, root: Path) -> Path:
-        """Write it below a folder."""
         path = reference_file.locate_references(root, *self.place)
         reference_file.write_references(path, self.rows.values(), self.origin)
         return path
@@ -142,7 +141,6 @@ def compare_references(
     measured: Mapping[Case, CaseSample],
     gone: Iterable[str],
 ) -> list[ReferenceChange]:
-    """Compare old and new references: one change for each case of either."""
     found = []
     for case in sorted(old.keys() | new.keys()):
         before, after = old.get(case), new.get(case)
@@ -220,7 +218,6 @@ def format_options(options: Mapping[str, Any]) -> str:
 
 
 def format_assignments(variables: Mapping[str, str]) -> str:
-    """Format variables with their values."""
     return ", ".join(f"{name}={value}" for name, value in sorted(variables.items()))
 
 

@@ -217,7 +217,6 @@ def plan_part_of(case: Case) -> Family:
 
 
 def count_launches(launches: Iterable[CalibrationLaunch]) -> dict[Case, int]:
-    """Count the launches of each case."""
     return {case: len(sample.launches) for case, sample in collect_samples(launches).items()}
 
 

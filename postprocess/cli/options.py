@@ -34,7 +34,6 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """The option itself."""
         return self.words.partition(" ")[0]
 
     @property

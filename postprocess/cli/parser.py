@@ -225,7 +225,6 @@ def is_parent(action: argparse.Action) -> bool:
 
 
 def find_chosen_parser(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> Any:
-    """Find the parser of the command that was chosen below a parser."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             chosen = action.choices.get(getattr(parsed, action.dest, None) or "")
@@ -246,7 +245,6 @@ def find_commands_with(parser: argparse.ArgumentParser, word: str) -> dict[str, 
 
 
 def _list_options(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, str]]:
-    """List each command below a parser with each of its options."""
     for option in parser._option_string_actions if command else ():
         yield command, option
     for action in parser._actions:

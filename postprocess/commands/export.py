@@ -97,7 +97,6 @@ def export_csv(directory: Path, wanted: ExportFilter, sink: BinaryIO, say: Say) 
 
 
 def read_frames(directory: Path, wanted: ExportFilter) -> Iterator[pl.DataFrame]:
-    """Read the rows that are wanted of each session."""
     begin = parse_since(wanted.since) if wanted.since is not None else None
     rows = build_filter(None, begin, modes=None)
     for month in select_months(list_index_months(directory), begin):

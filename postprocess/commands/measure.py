@@ -40,7 +40,6 @@ from site_configs.validation.site_files import locate_site_file
 
 
 def add_nightly_arguments(parser: Parser) -> None:
-    """Add the options of a night."""
     add_session(parser)
     parser.group(HOW).add_argument(
         "--confirm-within",
@@ -228,7 +227,6 @@ CALIBRATE = Command(
 
 
 def add_import_arguments(parser: Parser) -> None:
-    """Add the reports."""
     parser.add_argument(
         "reports", nargs="+", type=Path, metavar="REPORT", help="report of ReFrame (--report-file)"
     )

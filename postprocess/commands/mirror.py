@@ -52,7 +52,6 @@ CREATE = Command(
 
 
 def add_check_arguments(parser: Parser) -> None:
-    """Add the directory."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="directory of the mirror")
 
 

@@ -137,7 +137,6 @@ def propose_all(
 
 
 def build_proposals(measured: Mapping[Case, CaseSample], reviewed: Path) -> list[Proposal]:
-    """Build one proposal for each place that was calibrated."""
     places = sorted({ReferencePlace.of(case) for case in measured})
     return [
         propose_references(
@@ -177,7 +176,6 @@ class Partition:
 
 
 def add_age_arguments(parser: Parser) -> None:
-    """Add the site."""
     parser.group(WHERE).add_argument(
         "--site",
         default="local",
@@ -365,7 +363,6 @@ FORGOTTEN = ".forgotten"  #: suffix of a file of the ledger that counts no more
 
 
 def add_forget_arguments(parser: Parser) -> None:
-    """Add the session."""
     parser.add_argument("session", metavar="SESSION", help="as the note of its night names it")
 
 

@@ -23,7 +23,6 @@ FAILS = "the session ended with 1, or a session cannot be shown (--site)"
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the name of the session."""
     parser.add_argument(
         "session",
         nargs="?",

@@ -171,7 +171,6 @@ def select_smallest(reading: SiteReading, path: Path, environments: Sequence[str
 
 
 def build_trial_row(each: FinishedLaunch) -> TrialRow:
-    """Build the table's row of a launch."""
     launch = each.launch
     outcome = next(filter(None, map(each.failure, launch.cases)), each.outcome)
     where = " + ".join(map(str, Layout(launch.processes, launch.per_node).ranks_per_host))

@@ -57,7 +57,6 @@ class NightCost:
 
 
 def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> NightCost:
-    """Estimate the cost of some launches together."""
     together = launch_costs.list_jobs(launches)
     nodes = list(map(count_job_nodes, together))
     exact = [job.launches[0].exact for job in together]
@@ -73,7 +72,6 @@ def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> Night
 
 
 def count_job_nodes(job: launch_costs.Job) -> int:
-    """Count the nodes that a job needs."""
     first = job.launches[0]
     return len(Layout(first.processes, first.per_node).ranks_per_host)
 
@@ -140,7 +138,6 @@ FAILS = "the site file has an error"
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the site."""
     parser.add_argument("site", metavar="NAME", help="site file, by name or path")
 
 

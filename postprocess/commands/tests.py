@@ -35,7 +35,6 @@ PARTS = (
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the words for pytest."""
     parser.add_argument(
         "words",
         nargs="*",

@@ -14,7 +14,6 @@ FAILS = ""
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the program and its environment."""
     parser.add_argument("program", choices=("mpicost", "mpicc", "mpiexec"), help="the program")
     parser.group(WHERE).add_argument(
         "--environment",

@@ -60,7 +60,6 @@ class JudgedSlowdown:
 
     @property
     def case(self) -> Case:
-        """The case."""
         return self.result.case
 
     @property

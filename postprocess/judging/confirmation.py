@@ -142,7 +142,6 @@ class RetestCandidate:
         return f"{plural(len(self.displaced), 'fresh launch', 'es')} could not say{others}: {self.displaced[0]}"
 
     def verdict(self) -> CaseResult:
-        """Return the result of all launches together."""
         if self.failed:
             reason = f"{self.result.reason}; and of a fresh launch: {self.failed.reason}"
             return replace(self.result, verdict=self.failed.verdict, reason=reason)
@@ -307,7 +306,6 @@ def format_slow(cases: Sequence[Case]) -> str:
 
 
 def count_launches(results: Iterable[CaseResult]) -> dict[LaunchPlace, int]:
-    """Count the launches behind the values of each place."""
     counts: dict[LaunchPlace, int] = {}
     for result in results:
         place = LaunchPlace.of(result.case)
@@ -354,7 +352,6 @@ def report_causes(retests: Sequence[CommonCauseRetest], since: Since, progress: 
 
 
 def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]:
-    """Map the hosts that each case ran on."""
     found: dict[Case, set[str]] = {}
     for run in finished:
         for case in run.launch.cases:

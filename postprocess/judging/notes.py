@@ -306,7 +306,6 @@ def case_variant_of(case: Case) -> tuple[str, ...]:
 
 
 def build_missing_result(reference: Reference, reason: str) -> CaseResult:
-    """Build the result of a case that is no longer measured."""
     case = reference.case
     return CaseResult(
         case,

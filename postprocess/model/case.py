@@ -99,7 +99,6 @@ class ReferencePlace(NamedTuple):
 
     @classmethod
     def of(cls, case: Case) -> "ReferencePlace":
-        """Return the place of a case's reference."""
         return cls(case.system, case.partition, case.environment)
 
     @classmethod
@@ -134,7 +133,6 @@ class LaunchPlace(NamedTuple):
 
     @classmethod
     def of(cls, case: Case) -> "LaunchPlace":
-        """Return the place of a case's launch."""
         partition = f"{case.system}:{case.partition}"
         return cls(partition, case.environment, case.program, case.processes, case.per_node)
 

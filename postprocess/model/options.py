@@ -45,7 +45,6 @@ class SelectionOption:
         return () if value is None else (value,)
 
     def value_of(self, case: Case) -> Any:
-        """Return the value that chooses a case."""
         return getattr(case, self.part or "")
 
 

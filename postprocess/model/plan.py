@@ -83,7 +83,6 @@ class PlannedLaunch:
 
     @property
     def all_cases(self) -> tuple[Case, ...]:
-        """The cases of the launch and those that are skipped."""
         return self.cases + tuple(skip.case for skip in self.skips)
 
     @property
@@ -97,12 +96,10 @@ class PlannedLaunch:
 
     @property
     def processes(self) -> int:
-        """Processes of the launch."""
         return self.all_cases[0].processes if self.all_cases else 0
 
     @property
     def per_node(self) -> int:
-        """Processes per node of the launch."""
         return self.all_cases[0].per_node if self.all_cases else 0
 
     @property
@@ -145,7 +142,6 @@ def choose_token(session: Path, launch: PlannedLaunch) -> str:
 
 
 def locate_plan_file(session: Path, launch: PlannedLaunch) -> Path:
-    """Locate the plan file of a launch."""
     return session / "plan" / f"{launch.name}.json"
 
 

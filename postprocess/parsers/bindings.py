@@ -79,7 +79,6 @@ COLUMNS = {SECONDS: TIME, RATIO: RATIO}  #: what is judged, by unit
 
 
 def format_start(number: int, language: str, library: str, output: str) -> str:
-    """Format the output of a start for the file of a launch."""
     return f"# round {number}, {language}, on {library}\n{output.rstrip()}\n"
 
 

@@ -71,7 +71,6 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
 
 
 def _check_rounds(entry: JsonObject) -> None:
-    """Check the number of rounds."""
     rounds = entry.integer(ROUNDS, least=1)
     if rounds > max(1, entry.integer("trials") // VISIT):
         raise ValueError(f"{ROUNDS}: {rounds} where there are {entry.integer('trials')} trials")

@@ -252,7 +252,6 @@ def extract_measurements(launch: PlannedLaunch, output: ProgramOutput) -> dict[s
 
 
 def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutput) -> OutputTable:
-    """Find the one table of a benchmark."""
     tables = [
         table
         for table in output.tables

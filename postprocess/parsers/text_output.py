@@ -84,7 +84,6 @@ class TableCollection:
         self._by_identity[table.identity] = table
 
     def all(self) -> tuple[OutputTable, ...]:
-        """Return all tables in the order of the output."""
         return tuple(self._by_identity.values())
 
 

@@ -38,7 +38,6 @@ CHOSEN = ("trials", "rounds", "iterations")
 
 
 def name_fact(name: str) -> str:
-    """Name a fact of a launch in words."""
     return WORDS.get(name, name.replace("_", " "))
 
 

@@ -278,7 +278,6 @@ class _Titles:
         self.densest = drawing.find_densest_layouts(results)
 
     def of(self, case: Case) -> list[str]:
-        """Return the qualifiers of a case."""
         return [getattr(case, name) for name in self.qualifiers[case.program]]
 
     def is_dense(self, case: Case) -> bool:

@@ -131,7 +131,6 @@ class Toned(str):
     tone: Tone
 
     def __new__(cls, text: str, tone: Tone) -> Toned:
-        """Return the text with its tone."""
         made = super().__new__(cls, text)
         made.tone = tone
         return made
@@ -267,7 +266,6 @@ def name_cell_classes(cell: str, is_number: bool) -> str:
 
 
 def render_markdown(document: Document) -> str:
-    """Render a document in Markdown."""
     ending = Section("How to read this", [Lines(Role.ITEM, document.how_to_read)])
     stamp = STAMPS[document.tone]
     parts = [

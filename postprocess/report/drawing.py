@@ -350,7 +350,6 @@ def choose_counting_ticks(last: int) -> list[int]:
 
 
 def set_ticks_x(axes: Axes, positions: Sequence[float], labels: Sequence[str]) -> None:
-    """Set the ticks of a linear x axis."""
     _fix(axes.xaxis, positions, labels)
 
 

@@ -169,7 +169,6 @@ def format_node_metrics(nodes: Mapping[str, PartitionNodes], site: Mapping[str, 
 
 
 def format_gauge(name: str, told: str, value: float, labels: Mapping[str, str]) -> Iterator[str]:
-    """Format a gauge of one value."""
     yield f"# HELP plumbline_{name} {told}"
     yield f"# TYPE plumbline_{name} gauge"
     yield format_sample(name, labels, value)

@@ -182,7 +182,6 @@ class HeatMap:
 
     @property
     def rows(self) -> int:
-        """How many routines it has."""
         return sum(len(section.rows) for section in self.sections)
 
 

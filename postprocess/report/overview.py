@@ -152,7 +152,6 @@ def build_sensitivity_rows(
 
 
 def build_sensitivity_row(name: tuple[str, ...], results: Sequence[CaseResult]) -> SensitivityRow:
-    """Build the row of these cases."""
     values = [np.inf if result.detectable is None else result.detectable for result in results]
     counts = Counter(classify_detectable(result.detectable) for result in results)
     median, most = np.quantile(values, (0.5, 0.9), method="inverted_cdf")

@@ -168,7 +168,6 @@ def wrap(text: str, width: int, label: str = "", command: str = "", indent: str 
 
 
 def _columns(console: Console) -> int:
-    """Return the columns of a sentence."""
     return console.width if console.is_terminal else PIPE_COLUMNS
 
 

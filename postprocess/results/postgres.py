@@ -151,7 +151,6 @@ def prepare_tables(connection: psycopg.Connection) -> None:
 
 
 def create_tables(connection: psycopg.Connection) -> None:
-    """Make the tables."""
     columns = [declare_column(name) for name in SCHEMA.names()]
     connection.execute(
         "CREATE TABLE plumbline_sessions (session text PRIMARY KEY, digest text NOT NULL, "
@@ -167,7 +166,6 @@ def create_tables(connection: psycopg.Connection) -> None:
 
 
 def declare_column(name: str) -> sql.Composed:
-    """Declare a column in SQL."""
     kind = "timestamptz" if name == "started_utc" else TYPES[SCHEMA[name]]
     return sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))
 

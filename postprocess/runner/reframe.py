@@ -47,7 +47,6 @@ class ReframeDriver:
 
     @property
     def log(self) -> Path:
-        """Everything ReFrame printed."""
         return self.session / "reframe" / "output.txt"
 
     def command(self, selection: Selection, action: str) -> list[str]:

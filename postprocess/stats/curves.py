@@ -222,7 +222,6 @@ class FreeLine:
     covariance: NDArray[np.float64]
 
     def time(self, size: float) -> float:
-        """Compute the time of a size."""
         return self.start + self.slope * size
 
     def relative_error(self, size: float) -> float:

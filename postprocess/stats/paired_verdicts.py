@@ -49,7 +49,6 @@ class PairedRatio:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Limits of the ratio."""
         return math.exp(self.lower), math.exp(min(self.upper, 700.0))
 
 
@@ -317,7 +316,6 @@ class UnpairedResult:
 
 
 def judge_unpaired(cases: Sequence[UnpairedCase]) -> list[UnpairedResult]:
-    """Judge all cases of an unpaired comparison."""
     if not cases:
         return []
     worse = np.array([compute_probability(case, case.difference) for case in cases])
@@ -340,7 +338,6 @@ def compute_probability(case: UnpairedCase, difference: float) -> float:
 
 
 def judge_case(case: UnpairedCase, slower_q: float, faster_q: float) -> UnpairedResult:
-    """Judge one case."""
     noise = Prediction(0.0, 0.0) if case.exact else case.noise
     if noise is None or (noise.deviation <= 0 and not case.exact):
         return UnpairedResult(PairedVerdict.UNDECIDED, None, None, None)

@@ -81,7 +81,6 @@ class KnownBands:
 
 
 def format_calibration(launch: PlannedLaunch, case: Case, site: str) -> str:
-    """Format the command that calibrates a case."""
     words: list[Any] = [SOURCE / "plumbline", "calibrate", "--site", site]
     words += ["--partition", case.partition, "--environment", case.environment]
     words += ["--program", case.program]

@@ -183,7 +183,6 @@ class MpicostCheck(LaunchCheck, family=True):
 
     @property
     def launch(self) -> PlannedLaunch:
-        """The one start of this job."""
         return self.launches[0]
 
     def explain_impossible(self, case: Case) -> SkippedCase | None:

@@ -7,6 +7,5 @@ class RequestedCheck(MpicostCheck, family=True):
     """A family whose routines are measured where they were named: by ``--family``, or ``--routine``."""
 
     def chosen_routines(self) -> list[str]:
-        """Return the routines that were named."""
         wanted = self.wanted_routines() or {}
         return super().chosen_routines() if self.routines or wanted else []

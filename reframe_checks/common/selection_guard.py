@@ -83,7 +83,6 @@ def refuse_unmatched_choices() -> None:
 
 
 def note_case(name: str) -> None:
-    """Note that ReFrame has begun with a case."""
     set_up.add(name)
 
 
@@ -175,7 +174,6 @@ def fail_if_empty() -> None:
 
 
 def explain_empty_run() -> str:
-    """Explain that no case was run."""
     return explain_nothing("was run")
 
 

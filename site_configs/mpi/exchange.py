@@ -33,7 +33,6 @@ class Program:
 
 
 def count_calls(bytes_: int) -> int:
-    """Return the calls of a batch."""
     return max(1, min(MOST_CALLS, MOST_BATCH_BYTES // bytes_))
 
 

@@ -63,7 +63,6 @@ class Inventory:
 
 
 def inventory_file(work: Path) -> Path:
-    """Return the path of this machine's inventory."""
     return work / "inventory.json"
 
 
@@ -231,7 +230,6 @@ def merge_mpis(mpis: Iterable[Mpi]) -> list[Mpi]:
 
 
 def save_inventory(inventory: Inventory, path: Path) -> None:
-    """Write the inventory whole or not at all."""
     state = {mpi.name: read_mpi_state(mpi) for mpi in inventory.mpis}
     state |= {f"{mpi.name} imb": read_imb_state(mpi, inventory.imb_of(mpi)) for mpi in inventory.mpis}
     data = {"schema": SCHEMA, "files": state, **asdict(inventory)}

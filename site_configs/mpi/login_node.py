@@ -106,7 +106,6 @@ def list_cray_modules(environment: Mapping[str, str]) -> list[str]:
 
 
 def is_of_family(answer: Mpi | Unusable, family: str) -> bool:
-    """Return whether this is an MPI of the family."""
     return isinstance(answer, Mpi) and answer.family == family
 
 

@@ -89,7 +89,6 @@ class Candidate:
 
     @property
     def root(self) -> Path:
-        """Installation prefix."""
         return self.prefix or self.mpicc.parent.parent
 
     @property

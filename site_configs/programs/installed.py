@@ -175,7 +175,6 @@ def read_facts(executable: Path) -> ExecutableFacts:
 
 
 def parse_facts(data: bytes) -> ExecutableFacts:
-    """Parse the facts in the bytes of an executable."""
     version = next((match[1] for each in VERSIONS if (match := each.search(data))), None)
     if producer := PRODUCER.search(data):
         compiler, flags = (f"gcc {decode_text(producer['version'])}", decode_text(producer["flags"]).strip())
@@ -193,5 +192,4 @@ def format_compiler(found: re.Match[bytes] | None) -> str:
 
 
 def decode_text(data: bytes) -> str:
-    """Decode bytes of an executable as text."""
     return data.decode("ascii", "replace")

@@ -111,12 +111,10 @@ INSTALLABLE = {program.name: program for program in PROGRAMS.values() if program
 
 
 def find_product(name: str) -> str:
-    """Find what is built to have a program."""
     return PROGRAMS[name].part_of or name if name in PROGRAMS else name
 
 
 def find_programs(option: str) -> tuple[str, ...]:
-    """Find the programs that have an option."""
     return tuple(program.name for program in PROGRAMS.values() if option in program.options)
 
 

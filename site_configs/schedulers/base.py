@@ -90,7 +90,6 @@ class Queue:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """All of its nodes."""
         return frozenset(host for kind in self.kinds for host in kind.hosts)
 
 

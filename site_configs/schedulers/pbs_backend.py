@@ -29,7 +29,6 @@ class BlockPbs(PbsJobScheduler):
     """PBS, asked for every node of a layout."""
 
     def emit_preamble(self, job: Any) -> list[str]:
-        """Return the head of the job script."""
         return request_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
 
 
@@ -38,7 +37,6 @@ class BlockTorque(TorqueJobScheduler):
     """Torque, asked for every node of a layout."""
 
     def emit_preamble(self, job: Any) -> list[str]:
-        """Return the head of the job script."""
         return request_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
 
 

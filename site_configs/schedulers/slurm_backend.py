@@ -120,7 +120,6 @@ class BlockSlurm(SlurmJobScheduler):
         return job
 
     def emit_preamble(self, job: Any) -> list[str]:
-        """Return the head of the job script."""
         lines = super().emit_preamble(job)
         if not job.num_tasks_per_node:
             return lines

@@ -206,7 +206,6 @@ class Reader:
         return self.reading
 
     def run(self) -> None:
-        """Run the file."""
         try:
             found = runpy.run_path(str(self.path)).get("site_configuration")
         except SyntaxError as error:
@@ -282,7 +281,6 @@ class Reader:
         return frame.f_lineno if frame else 0
 
     def fault(self, line: int, text: str) -> None:
-        """Note a fault."""
         self.reading.faults.append(SiteFault(line, text))
 
     def look_at_backends(self) -> None:

@@ -49,7 +49,6 @@ class DeclaredEntry:
         return self.data["extras"]
 
     def fault(self, key: str, text: str) -> SiteFault:
-        """Return a fault of one of its keys."""
         return SiteFault(self.line, f"{self.kind} {self.name!r}: {key}: {text}")
 
 

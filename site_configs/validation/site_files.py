@@ -32,7 +32,6 @@ def locate_site_file(source: Path, site: str) -> Path:
 
 
 def list_site_names(source: Path) -> list[str]:
-    """List the sites that have a configuration here."""
     return [path.stem for path in (source / "site_configs").glob("*.py") if is_site(path)]
 
 

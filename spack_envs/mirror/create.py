@@ -130,7 +130,6 @@ def make_scratch_folder(folder: Path) -> Iterator[Path]:
 
 
 def build_manifest(folder: Path, before: Manifest, parts: Sequence[GatheredPart]) -> Manifest:
-    """Build the manifest of what was gathered so far."""
     paths = sorted({path for part in parts for path in part.paths})
     return replace(
         before,

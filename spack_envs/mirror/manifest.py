@@ -83,7 +83,6 @@ Part = TypeVar("Part", ArchivedRelease, ReplacedSource, MissingPart, MirrorFile)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Encode a manifest as the text of its file."""
     return (json.dumps({"schema": SCHEMA, **asdict(manifest)}, indent=1) + "\n").encode()
 
 
@@ -123,7 +122,6 @@ def build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_word(values: dict[str, Any], key: str) -> str:
-    """Read a string that is not empty."""
     value = values.get(key)
     if not isinstance(value, str) or not value:
         raise ValueError(f"{key}: is not a text")
@@ -139,7 +137,6 @@ def read_part_list(values: dict[str, Any], key: str, kind: type[Part]) -> tuple[
 
 
 def read_part(entry: Any, where: str, kind: type[Part]) -> Part:
-    """Read one object of one kind."""
     names: dict[str, Any] = {field.name: field.type for field in fields(kind)}
     if not isinstance(entry, dict) or set(entry) != set(names):
         raise ValueError(f"{where}: has not just the keys {', '.join(names)}")

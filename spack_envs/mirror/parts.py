@@ -40,7 +40,6 @@ class LockedPackage:
 
 
 def parse_lock_file(text: str) -> Iterator[LockedPackage]:
-    """Parse the packages of a lock file."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     for block in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
         if pin := PIN.match(block):

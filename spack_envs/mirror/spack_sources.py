@@ -50,7 +50,6 @@ class GivenSource:
 
     @property
     def is_git(self) -> bool:
-        """Whether it is a repository."""
         return self.place.is_dir()
 
 

@@ -108,7 +108,6 @@ def open_stage() -> Iterator[Stage]:
 
 @contextlib.contextmanager
 def entered(folder: Path) -> Iterator[None]:
-    """Work in a folder."""
     before = Path.cwd()
     os.chdir(folder)
     try:

@@ -41,7 +41,6 @@ TESTCASE = {f"attribute_{number}": f"a value of that attribute {number}" for num
 
 
 def one_case(folder: Path, site: Site, nights: int) -> int:
-    """The history of one case."""
     return read_headlines(folder, keys=[site.keys()[site.cases // 2].key]).height
 
 
@@ -90,7 +89,6 @@ def reframe_storage(folder: Path) -> object:
 
 
 def reframe_report(frame: pl.DataFrame, number: int) -> dict:
-    """A night as ReFrame reports it."""
     began = (FIRST_NIGHT + timedelta(days=number)).timestamp()
     session = f"00000000-0000-0000-0000-{number:012d}"
     cases = []

@@ -101,7 +101,6 @@ def launch_once(built: Program, name: Path, slower: float) -> None:
 
 @cache
 def read_records(path: Path) -> LaunchRecords:
-    """Read the records of a launch."""
     return read_launch(path)
 
 
@@ -117,7 +116,6 @@ def build_rows(launches: Sequence[LaunchRecords]) -> list[MeasuredRow]:
 
 
 def build_row(case: RuleCase, size: int, launches: Sequence[LaunchRecords]) -> MeasuredRow:
-    """Build a row of its launches."""
     found = [each.measurements[f"{case.routine}_{size}"] for each in launches]
     return MeasuredRow(
         RowKey(case.name, size, "here", "baseline"),
@@ -138,7 +136,6 @@ def commit(offered: Sequence[MeasuredRow]) -> StoredCommitments:
 
 
 def mean_log(values: Sequence[float]) -> float:
-    """Return the mean of ln value."""
     return statistics.fmean(map(math.log, values))
 
 
@@ -166,12 +163,10 @@ def measure(built: Program, folder: Path, acceptances: int) -> None:
 
 
 def name_folder(folder: Path, slower: float, number: int) -> Path:
-    """Name the folder of an acceptance."""
     return folder / f"{slower:.0%}" / f"{number:03d}"
 
 
 def judge(offered: list[MeasuredRow], place: Path) -> Acceptance:
-    """Judge an acceptance as far as it was measured."""
     return judge_delivery(rules(), offered, commit(offered), build_rows(list_launches(place)))
 
 

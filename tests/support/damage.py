@@ -77,7 +77,6 @@ def restructured(draw: st.DrawFn, data: bytes) -> bytes:
 
 
 def look_up(value: Any, way: tuple[Any, ...]) -> Any:
-    """The value at the end of a way."""
     for each in way:
         value = value[each]
     return value

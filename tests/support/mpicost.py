@@ -112,7 +112,6 @@ def refuse(constant: str) -> None:
 
 
 def read(file: Path) -> Records:
-    """The records of a whole file."""
     run, *cases, end = lines(file)
     assert (run["record"], end["record"]) == ("run", "end")
     assert {case["record"] for case in cases} == {"case"}

@@ -25,7 +25,6 @@ def indented(after: str) -> str:
 
 
 def fenced(language: str) -> str:
-    """The block in this language."""
     return TEXT.partition(f"```{language}\n")[2].partition("```")[0]
 
 

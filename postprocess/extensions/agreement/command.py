@@ -75,7 +75,6 @@ def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[compare.Prog
 
 
 def select_compared_cases(launch: PlannedLaunch) -> list[Case]:
-    """Select the cases of a launch that are compared."""
     return [case for case in launch.cases if is_compared(launch, case)]
 
 

@@ -48,7 +48,6 @@ WHY = (
 
 
 def summarise_agreement(agreement: compare.AgreementResult) -> str:
-    """Summarise the comparison in one line."""
     words = [
         f"{agreement.count(status)} {name}"
         for status, name in (
@@ -68,7 +67,6 @@ def summarise_agreement(agreement: compare.AgreementResult) -> str:
 
 
 def format_agreement_title(agreement: compare.AgreementResult) -> str:
-    """Format the title of a page."""
     if agreement.findings:
         return f"{plural(len(agreement.findings), 'case')} in which the programs disagree"
     if not agreement.good:
@@ -81,12 +79,10 @@ def format_agreement_title(agreement: compare.AgreementResult) -> str:
 
 
 def format_topic_place(topic: compare.Topic) -> str:
-    """Format where a topic was measured."""
     return f"{topic.place}, {topic.environment}, {topic.layout}"
 
 
 def format_topic(topic: compare.Topic) -> str:
-    """Format the operation and its size."""
     return f"{topic.routine} {size(topic.bytes)}" if topic.bytes else topic.routine
 
 
@@ -103,7 +99,6 @@ def format_ratio_outside_range(each: compare.ProgramComparison) -> str:
 
 
 def format_ratio_interval(each: compare.ProgramComparison) -> str:
-    """Format a ratio with its interval."""
     if each.interval is None:
         return factor(each.ratio)
     return f"{factor(each.ratio)} ({factor(each.interval[0])} to {factor(each.interval[1])})"
@@ -181,7 +176,6 @@ def compute_definition_factor(found: Sequence[compare.ProgramComparison]) -> str
 
 
 def describe_expected_ranges() -> TextTable:
-    """Describe the expected ranges with their reasons."""
     rows = tuple(
         (
             ", ".join(f"{over}/{under}" for over, under in rule.pairs),

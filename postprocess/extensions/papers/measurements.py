@@ -123,7 +123,6 @@ class PaperMeasurements:
 
     @cached_property
     def mpis(self) -> list[tuple[str, str]]:
-        """Each machine with each MPI that was planned on it."""
         return sorted({(cell.machine, cell.environment) for cell in self.results})
 
     @cached_property

@@ -53,7 +53,6 @@ class Number(str):
         note: str = "",
         more: Sequence[Number] = (),
     ) -> Number:
-        """Make the cell."""
         self = super().__new__(cls, text)
         self.value, self.unit, self.quantity, self.note = value, unit, quantity, note
         self.about, self.more = about or {}, tuple(more)
@@ -81,12 +80,10 @@ def write_rate(rate: float, **about: Any) -> Number:
 
 
 def write_plain(value: float, unit: str = "", digits: int = 4, **about: Any) -> Number:
-    """Write a number in its unit."""
     return Number(formats.format_significant(value, digits), value, unit, **about)
 
 
 def write_count(number: int, **about: Any) -> Number:
-    """Write a count in full."""
     return Number(str(number), number, **about)
 
 
@@ -164,7 +161,6 @@ class PaperFigure:
 
 
 def build_figure(title: str, panels: Iterable[Panel | None], remark: str = "") -> PaperFigure:
-    """Build a figure of the panels that have a line."""
     return PaperFigure(title, tuple(filter(None, panels)), remark)
 
 

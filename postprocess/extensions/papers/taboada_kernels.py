@@ -111,7 +111,6 @@ def arrange_kernels(machines: Mapping[str, Sequence[MeasuredKernel]]) -> KernelT
 
 
 def build_kernel_tables(machines: Mapping[str, Sequence[MeasuredKernel]], history: History) -> list[TextTable]:
-    """Build the tables of kernels."""
     times = arrange_kernels(machines)
     return [_speed_ups(times), *_placements(times, history)]
 

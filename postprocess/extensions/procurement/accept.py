@@ -181,7 +181,6 @@ def begin_bench(
 
 
 def find_variables(checked: CheckedOffer, category: str) -> dict[str, dict[str, str]]:
-    """Find the variables with which a category was measured."""
     own = [each for each in checked.offer.stored.passes if each.category == category]
     return {name: dict(some) for each in own for name, some in each.set_env.items()}
 
@@ -242,7 +241,6 @@ class CheckedAcceptance:
 
 
 def is_acceptance(folder: Path) -> bool:
-    """Return whether a folder is that of an acceptance."""
     return (folder / OFFERED).is_dir() and (folder / MEASURED).is_dir()
 
 

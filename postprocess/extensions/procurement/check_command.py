@@ -333,7 +333,6 @@ def describe_signer(seal: sealed.SealedFolder) -> str:
 
 
 def describe_rules(rules: Rules) -> str:
-    """Describe rules in one line."""
     rows = Counter({name: 0 for name in ("must", "should", "information")})
     for case in rules.case:
         rows[case.demand] += len(case.bytes)

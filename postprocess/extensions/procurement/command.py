@@ -50,7 +50,6 @@ from spack_envs.installation import read_program
 
 
 def add_new_arguments(parser: Parser) -> None:
-    """Add the file and the set."""
     parser.add_argument("file", type=Path, metavar="FILE", help="rules to write")
     parser.group(WHAT).add_argument(
         "--set", choices=list_rule_sets(), default="quick", help="what to start from (default: %(default)s)"
@@ -298,7 +297,6 @@ def enter_launches(work: WorkDirectory, offer: OpenedOffer) -> int:
 
 
 def add_references_arguments(parser: Parser) -> None:
-    """Add the folder."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the acceptance, or of an offer")
 
 

@@ -84,7 +84,6 @@ def render_form_page(
 
 
 def show_cell(cell: Cell, digits: int = DIGITS) -> str:
-    """Show a cell of the form."""
     if cell is None:
         return DASH
     return format_significant(cell, digits) if isinstance(cell, float) else str(cell)
@@ -239,7 +238,6 @@ def parse_number(cell: Cell) -> float | None:
 
 
 def take_row(row: FormRow, typed: spreadsheet.TypedRow, place: str) -> tuple[Commitment, list[Violation]]:
-    """Take what was typed into a row."""
     wrong, numbers = [], {}
     for name in ("committed", "projected"):
         cell = typed.typed[name]
@@ -287,7 +285,6 @@ def check_commitments(
 def check_commitment(
     row: MeasuredRow, each: Commitment, case: Case | None, told: ToldFacts
 ) -> Iterator[Violation]:
-    """Check what was committed of one row."""
     for name, value in (("committed", each.committed), ("projected", each.projected)):
         if value is None:
             continue

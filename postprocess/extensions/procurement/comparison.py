@@ -121,7 +121,6 @@ class OfferComparison:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the offers."""
         return tuple(score.name for score in self.scores)
 
     @property
@@ -182,7 +181,6 @@ def compare_offers(
 def compare_rows(
     rules: Rules, offers: Sequence[RankedOffer], present: PresentSystem
 ) -> tuple[ComparedRow, ...]:
-    """Compare all rows of the rules."""
     return tuple(compare_row(rules, case, size, offers, present) for case in rules.case for size in case.bytes)
 
 
@@ -299,7 +297,6 @@ def describe_outcome(found: OfferComparison) -> str:
 
 
 def tabulate_scores(found: OfferComparison) -> TextTable:
-    """Tabulate what each offer comes to."""
     rows = tuple(
         (
             score.name,

@@ -143,7 +143,6 @@ def judge_delivery(
 def judge_row(
     rules: Rules, row: MeasuredRow, committed: Commitment, delivered: Sequence[MeasuredRow]
 ) -> JudgedRow:
-    """Judge one row."""
     assert committed.committed
     tolerance = rules.tolerance_of(row.rule)
     limit_log = logs_of([committed.committed], row.unit)[0] + math.log1p(tolerance)

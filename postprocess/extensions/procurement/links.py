@@ -71,7 +71,6 @@ def judge_links(
 
 
 def find_links_verdict(analysis: SweepAnalysis, sweep: PairSweep, looks: Sequence[int]) -> RowVerdict:
-    """Find the verdict of a whole sweep."""
     if analysis.nodes or analysis.pairs:
         return RowVerdict.MISSED
     if analysis.suspects or is_blind(analysis) or sweep.launches < looks[0]:

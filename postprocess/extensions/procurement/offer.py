@@ -105,7 +105,6 @@ def locate_session(folder: Path, session: str) -> Path:
 
 
 def open_journal(folder: Path) -> records.Journal:
-    """Return the journal of an offer."""
     missing = "./plumbline offer run measures one"
     return records.Journal(folder / PASSES, "choose another folder", missing, "measure again")
 
@@ -328,7 +327,6 @@ def match_cases(plan: OfferPlan, cases: Sequence[Case]) -> Iterator[tuple[AskedC
 def build_row(
     rule: RuleCase, key: RowKey, found: Sequence[tuple[LaunchEvidence, str, Measurement]]
 ) -> MeasuredRow:
-    """Build a row from its launches."""
     first, layout, measured = found[0]
     return MeasuredRow(
         key,
@@ -389,7 +387,6 @@ class OpenedOffer:
 
     @cached_property
     def rows(self) -> list[MeasuredRow]:
-        """The rows that were measured."""
         return collect_rows(self.rules, self.evidence)
 
     @cached_property

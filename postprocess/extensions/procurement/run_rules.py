@@ -101,7 +101,6 @@ def check_passes(offer: OpenedOffer) -> Iterator[Violation]:
 
 
 def check_pass(each: OfferPass, rules: Rules) -> Iterator[Violation]:
-    """Check what a pass tells of itself."""
     place = f"pass {each.number}"
     if each.category not in rules.category:
         yield Violation(Code.CATEGORY_UNKNOWN, place, f"{each.category} is in no rule")
@@ -196,7 +195,6 @@ LIMITS = {"light": Code.FASTER_THAN_LIGHT, "wire": Code.FASTER_THAN_WIRE, "memor
 def check_launch(
     each: LaunchEvidence, rules: Rules, told: ToldFacts, sources: builds.OfferSources
 ) -> Iterator[Violation]:
-    """Check one launch."""
     records = read_records(each)
     if isinstance(records, Violation):
         yield records
@@ -384,7 +382,6 @@ class SharedLaunches:
 
 
 def find_shared_launches(handed: Sequence[HandedIn]) -> list[SharedLaunches]:
-    """Find who has handed in launches of another one."""
     found = []
     for one, two in combinations(handed, 2):
         known = {mark for launch in one.launches for mark in launch}

@@ -118,7 +118,6 @@ FILE = "nights.jsonl"
 
 
 def open_journal(path: Path) -> Journal:
-    """Return the journal of a self-test."""
     return Journal(path, "choose another --output", missing="name the folder of a self-test")
 
 

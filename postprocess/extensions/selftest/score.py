@@ -36,7 +36,6 @@ class Outcome:
 
     @property
     def word(self) -> str:
-        """The outcome in a word."""
         return "passed" if self.passed else "FAILED" if self.faults else "unfinished"
 
 

@@ -227,7 +227,6 @@ class SharedCase(NamedTuple):
 
     @property
     def place(self) -> CasePlace:
-        """Where and how it is measured."""
         return CasePlace(self.partition, self.program, self.variant, self.layout)
 
     @property
@@ -304,7 +303,6 @@ NAMES = {kind: name for name, kind in RECORDS.items()}
 
 
 def open_journal(path: Path) -> Journal:
-    """Return the journal of a comparison."""
     return Journal(path, "choose another --output", missing="name the folder of a comparison")
 
 

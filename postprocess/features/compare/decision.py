@@ -71,7 +71,6 @@ class SignedDecision:
 
 
 def list_open_cases(judged: JudgedComparison) -> list[ComparedCase]:
-    """List the cases that are bad or undecided."""
     return [case for case in judged.cases if case.verdict in WAIVABLE]
 
 
@@ -251,6 +250,5 @@ def tell_waivers(decision: SignedDecision) -> list[str]:
 
 
 def list_expired(decision: SignedDecision) -> list[CaseWaiver]:
-    """List the waivers that are over."""
     today = utc_today().isoformat()
     return [waiver for waiver in decision.waivers if waiver.until < today]

@@ -28,7 +28,6 @@ from postprocess.references.decisions import MOST_DAYS
 
 
 def add_sign_arguments(parser: Parser) -> None:
-    """Add the dossier and the decision."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="directory of the comparison")
     how = parser.group(HOW)
     kinds = how.add_mutually_exclusive_group(required=True)
@@ -74,7 +73,6 @@ def add_sign_arguments(parser: Parser) -> None:
 
 
 def parse_factor(text: str) -> float:
-    """Parse a slowdown."""
     try:
         return parse_decimal(text)
     except ValueError as error:

@@ -78,7 +78,6 @@ class SideFacts:
 
     @property
     def prefix(self) -> str:
-        """Where the library is installed."""
         return str(PurePosixPath(self.linked_as).parent.parent)
 
     @property
@@ -345,7 +344,6 @@ def select_like_cores(
 
 
 def build_side(launches: Sequence[FingerprintLaunch]) -> SideFingerprint:
-    """Build the fingerprint of one side."""
     logs: dict[int, list[float]] = defaultdict(list)
     for launch in launches:
         for bytes_, time in zip(launch.sizes, launch.times, strict=True):

@@ -123,7 +123,6 @@ def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
 
 
 def format_history_text(judged: JudgedHistory) -> str:
-    """Format a history for a terminal."""
     lines = ["", format_headline(judged), *(f"  {each}" for each in format_history_facts(judged)), ""]
     text = join_lines([*lines, *format_steps(judged)])
     ordered = order_cases(judged.cases)

@@ -205,7 +205,6 @@ def judge_cases(
 def judge_differences(
     header: ComparisonHeader, some: Sequence[tuple[CasePairs, Sequence[float]]], looks: Sequence[int]
 ) -> list[PairedResult]:
-    """Judge differences of pairs of cases by the rules of all comparisons."""
     cases = [build_paired_case(header, pairs.case, differences, pairs.exact) for pairs, differences in some]
     return paired_verdicts.judge_pairs(cases, looks)
 

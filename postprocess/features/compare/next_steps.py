@@ -243,7 +243,6 @@ def find_seconds(pair: float, pairs: int) -> int:
 
 
 def list_side_options(header: ComparisonHeader) -> list[str]:
-    """List the options that say in what the sides differ."""
     words = list_new_env(header.new.set_env)
     words += ["--control"] if header.control else []
     return words + (["--plant", header.new.plant] if header.new.plant else [])

@@ -399,7 +399,6 @@ def find_ratio(each: ComparedCase) -> float | None:
 
 
 def build_row(axis: RatioAxis, each: ComparedCase) -> ForestRow:
-    """Build the row of a case."""
     ratio = find_ratio(each)
     margin = 1 + each.margin
     return ForestRow(

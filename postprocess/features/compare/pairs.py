@@ -59,7 +59,6 @@ class CasePairs:
 
     @cached_property
     def case(self) -> SharedCase:
-        """The case of its key."""
         return SharedCase.from_key(self.key)
 
     @property
@@ -139,7 +138,6 @@ def collect_block(
 
 
 def index_values(each: ComparisonPass) -> dict[str, Measured]:
-    """Index the values of a pass by key."""
     return {
         key: Measured(said, launch.place)
         for launch in each.launches

@@ -46,7 +46,6 @@ class GuidelineResult:
 
     @property
     def violated(self) -> list[judge.JudgedGuideline]:
-        """The guidelines that are violated."""
         return judge.select_violated(self.judged)
 
     @property
@@ -55,12 +54,10 @@ class GuidelineResult:
         return sorted({each.place for each in self.judged})
 
     def count(self, standing: judge.Standing) -> int:
-        """Count the guidelines of a standing."""
         return sum(each.standing is standing for each in self.judged)
 
 
 def summarise(found: GuidelineResult) -> str:
-    """Summarise the session in one line."""
     words = [
         f"{found.count(standing)} {name}"
         for standing, name in (
@@ -79,7 +76,6 @@ def summarise(found: GuidelineResult) -> str:
 
 
 def format_title(found: GuidelineResult) -> str:
-    """Format the title of a page."""
     violated = len(found.violated)
     if not found.judged:
         return "No guideline was measured"
@@ -89,7 +85,6 @@ def format_title(found: GuidelineResult) -> str:
 
 
 def format_guidelines(found: GuidelineResult) -> str:
-    """Format what a terminal shows."""
     tables = [
         *build_violation_tables(found.violated),
         *build_override_tables(found.overrides),
@@ -114,7 +109,6 @@ def list_caveats(places: Iterable[judge.Place]) -> list[str]:
 
 
 def format_measured(measured: Measured) -> str:
-    """Format a routine with its size."""
     return f"{measured.routine} {size(measured.bytes)}" if measured.bytes else measured.routine
 
 
@@ -236,7 +230,6 @@ def build_guideline_document(session: Session, found: GuidelineResult) -> Docume
 
 
 def build_full_table(judged: tuple[judge.JudgedGuideline, ...]) -> TextTable:
-    """Build a table of every guideline."""
     return TextTable(
         "Every guideline",
         ("place", "operation", "not slower than", "standing"),

@@ -55,12 +55,10 @@ class PairSweep:
 
     @property
     def launches(self) -> int:
-        """Launches of the sweep."""
         return self.measures[0].times.shape[0]
 
     @property
     def pairs(self) -> int:
-        """Pairs of nodes that were measured."""
         measured = np.isfinite(self.measures[0].times).any(axis=0)
         return int(np.triu(measured, 1).sum())
 
@@ -172,7 +170,6 @@ def find_unplayed_pairs(finished: FinishedLaunch) -> list[tuple[str, str]]:
 
 
 def list_rank_hosts(run: dict[str, Any]) -> list[str]:
-    """List the host of each rank."""
     return [entry["host"] for entry in sorted(run["ranks"], key=lambda entry: entry["rank"])]
 
 

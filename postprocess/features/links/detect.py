@@ -45,7 +45,6 @@ def compute_quantile(values: Matrix, share: float, axis: int = 0) -> Matrix:
 
 
 def compute_median(values: Matrix, axis: int = 0) -> Matrix:
-    """Compute the median of the values that are not nan."""
     return compute_quantile(values, 0.5, axis)
 
 

@@ -164,7 +164,6 @@ class SweepReport:
 
     @property
     def title(self) -> str:
-        """Where it ran."""
         return f"{self.sweep.partition}, {self.sweep.environment}"
 
 
@@ -189,7 +188,6 @@ def build_links_document(
 
 
 def build_sweep_section(report: SweepReport) -> document.Section:
-    """Build the section of a sweep."""
     steps = [(document.css_key(name), meaning) for _, name, meaning in STEPS]
     maps = build_pair_heat_maps(report.sweep, report.analysis)
     blocks: list[document.Block] = [
@@ -204,7 +202,6 @@ def build_sweep_section(report: SweepReport) -> document.Section:
 
 
 def links_as_data(told: Sequence[SweepReport], failures: Sequence[str], session: str) -> dict[str, Any]:
-    """Return the findings as data."""
     sweeps = [
         {
             "partition": report.sweep.partition,

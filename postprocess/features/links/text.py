@@ -152,17 +152,14 @@ def describe_other_measures(same: Sequence[detect.SlowItem]) -> str:
 
 
 def format_slowdown_factor(factor: float) -> str:
-    """Format a slowdown in words."""
     return f"{factor:.3g} times" if factor >= 10 else f"{factor:.2g} times"
 
 
 def describe_measure(slow: detect.SlowItem | detect.DetectionLimits) -> str:
-    """Describe a measure in words."""
     return f"{size(slow.measure.bytes)}, {slow.measure.statistic} of the trials"
 
 
 def format_pair(sweep: PairSweep, who: Sequence[int]) -> str:
-    """Format a pair by the names of its nodes."""
     return "-".join(sweep.nodes[node] for node in who)
 
 

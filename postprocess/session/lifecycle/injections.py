@@ -79,7 +79,6 @@ class Injection:
 
     @property
     def kind(self) -> InjectionKind:
-        """What is planted."""
         return IDLE if self.plant == IDLE.name else INJECTION_KINDS[self.plant]
 
     @property
@@ -141,5 +140,4 @@ def list_injectable_routines(cases: Sequence[Case], least: int = 0) -> list[str]
 
 
 def list_unknown_injections(names: Collection[str]) -> list[str]:
-    """List the names that are no kind of injection."""
     return sorted(set(names) - INJECTION_KINDS.keys())

@@ -117,7 +117,6 @@ class SiteMonth:
 
 
 def build_entry(summary: SessionSummary, page: str) -> SiteEntry:
-    """Build the entry of a session."""
     names = (summary.site, summary.machine.host)
     return SiteEntry(
         summary.session,

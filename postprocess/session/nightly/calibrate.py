@@ -284,7 +284,6 @@ def list_kept_launches(context: SessionContext, missing: Iterable[Case]) -> list
 
 
 def count_launches(launches: Iterable[CalibrationLaunch], cases: Iterable[Case]) -> int:
-    """Count the launches that every one of these cases has."""
     samples = collect_samples(launches)
     return min(len(samples[case].launches) if case in samples else 0 for case in cases)
 

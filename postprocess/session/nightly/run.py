@@ -400,7 +400,6 @@ def run_part(
     planned: Sequence[PlannedLaunch],
     programs: Sequence[str],
 ) -> list[FinishedLaunch]:
-    """Run the launches of some programs of a plan."""
     part = [launch for launch in planned if launch.program in programs]
     running = sorted({launch.program for launch in part if launch.cases})
     if not running:
@@ -493,5 +492,4 @@ def wait_for_another_moment(minutes: int | None, began: float, progress: Progres
 
 
 def result_sort_key(result: CaseResult) -> Case:
-    """Return the key that sorts results."""
     return result.case

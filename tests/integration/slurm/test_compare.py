@@ -67,7 +67,6 @@ def wait_for(begun: subprocess.Popen[str], what: str, is_there: Callable[[], boo
 
 
 def nodes_of(done: ComparisonPass) -> str:
-    """The nodes of its only launch."""
     (launch,) = done.launches
     return launch.place["nodes"]
 

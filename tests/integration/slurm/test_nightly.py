@@ -74,7 +74,6 @@ class Place:
         return list(self.head.home.glob(f"sessions/*/raw/*.{kind}"))
 
     def jobs(self) -> list[str]:
-        """What is in the queue."""
         return self.cluster.queue()
 
     def queue_is_empty(self) -> bool:

@@ -146,7 +146,6 @@ def read_dossier(directory: Path, planned: PlannedDossier) -> FinishedDossier:
 def describe_cases(
     stored: StoredComparison, judged: JudgedComparison, planned: PlannedDossier
 ) -> list[DossierCase]:
-    """Describe what a dossier says of each case."""
     pairs = collect_pairs(stored.passes, stored.header.seed)
     return [
         DossierCase(

@@ -137,7 +137,6 @@ def list_dossiers(begun: DossiersHeader) -> list[PlannedDossier]:
 
 
 def locate_dossier(directory: Path, planned: PlannedDossier) -> Path:
-    """Locate the folder of a dossier."""
     return directory / f"dossier-{planned.number:03}"
 
 

@@ -63,7 +63,6 @@ class UnchangedScore:
         return self.verdicts.get(PairedVerdict.SLOWER, 0)
 
     def share(self, verdict: str) -> float:
-        """Return the share of the cases with a verdict."""
         return self.verdicts.get(verdict, 0) / self.cases if self.cases else 0.0
 
 
@@ -109,7 +108,6 @@ def score_dossiers(dossiers: Sequence[FinishedDossier], planned: int) -> Dossier
 
 
 def score_planted(name: str, dossiers: Sequence[FinishedDossier]) -> PlantedScore:
-    """Score the dossiers with one plant."""
     plant = INJECTION_KINDS[name]
     own = [each for each in dossiers if each.planned.plant == name]
     sound = [each for each in own if not each.void]

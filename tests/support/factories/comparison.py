@@ -30,7 +30,6 @@ def make_pass(
     seconds: float = 1.0,
     place: Mapping[str, str] = PLACE,
 ) -> ComparisonPass:
-    """A pass of one launch."""
     return ComparisonPass(block, position, side, "s", seconds, (LaunchValues("l", place, cases),))
 
 

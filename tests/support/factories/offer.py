@@ -154,7 +154,6 @@ def leave_own(session: Path, number: int, factor: float, day: int = DAY) -> None
 
 
 def leave_osu(session: Path, number: int, factor: float, day: int = DAY) -> None:
-    """What a start of OSU leaves."""
     launch = replace(benchmark.start(sizes=(8,)), token=token_of(number + 100, day))
     text = benchmark.osu_text(rows={8: benchmark.allreduce_row(8, 10 * factor)})
     leave_start(session, number, launch, text, day)
@@ -190,7 +189,6 @@ def leave_start(session: Path, number: int, launch: PlannedLaunch, text: str, da
 
 
 def session_of(folder: Path, number: int = 1) -> Path:
-    """The folder of a pass."""
     return sorted((folder / "sessions").iterdir())[number - 1]
 
 

@@ -116,7 +116,6 @@ class Site:
 
 
 def session_name(number: int) -> str:
-    """The name of the session of a night."""
     return (FIRST_NIGHT + timedelta(days=number)).strftime("%Y%m%dT%H%M%SZ-4711")
 
 

@@ -53,7 +53,6 @@ def separate(directory: Path) -> None:
 
 
 def start_machine(name: str) -> subprocess.Popen[str]:
-    """Start process 1 of a machine."""
     return subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", *ISOLATED, "sh", "-c", PROCESS_1, "sh", name],
         stdin=subprocess.DEVNULL,

@@ -20,7 +20,6 @@ def script(path: Path, text: str, show: str = "") -> Path:
 
 
 def header(folder: Path) -> Path:
-    """A folder with the header of an MPI."""
     folder.mkdir(parents=True)
     (folder / "mpi.h").write_text("")
     return folder

@@ -211,7 +211,6 @@ def packages(tmp_path):
 
 @pytest.fixture
 def ours(tmp_path):
-    """Our repository."""
     folder = tmp_path / "source" / "plumbline"
     recipe(folder, "mpicost", "class Mpicost:\n    name = 1\n")
     (folder / "repo.yaml").write_text("repo: {namespace: plumbline}\n")
@@ -220,7 +219,6 @@ def ours(tmp_path):
 
 
 def names(repository: Path) -> set[str]:
-    """Packages of a repository."""
     return {path.parent.name for path in repository.glob("packages/*/package.py")}
 
 

@@ -29,7 +29,6 @@ NOWHERE = "file:///nonexistent"
 
 
 def fake_spack(root: Path, prints: str, status: int = 0) -> Path:
-    """The root of a Spack that prints its version."""
     executable = root / "bin" / "spack"
     executable.parent.mkdir(parents=True)
     executable.write_text(f'#!/bin/sh\necho "{prints}"\nexit {status}\n')

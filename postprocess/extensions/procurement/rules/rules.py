@@ -184,7 +184,6 @@ class RuleFault(NamedTuple):
     text: str  #: what is wrong, and the fix
 
     def format(self, path: Path | str) -> str:
-        """Format the fault in one line."""
         where = f"{path}:{self.line}" if self.line else str(path)
         return f"{where}: {self.key}: {self.text}" if self.key else f"{where}: {self.text}"
 
@@ -216,7 +215,6 @@ def list_rule_sets() -> list[str]:
 
 
 def read_rule_set(name: str) -> str:
-    """Read the text of a set."""
     return files.read_text(FOLDER / f"{name}.toml")
 
 
@@ -297,7 +295,6 @@ def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
 
 
 def find_case_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:
-    """Find what is wrong with a case."""
     for key in ("name", "routine"):
         if not NAME.fullmatch(getattr(case, key)):
             yield key, f"is {NOT_A_NAME}"

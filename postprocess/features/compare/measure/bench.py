@@ -93,7 +93,6 @@ class ComparisonBench:
 
     @property
     def what_is_timed(self) -> str:
-        """Name what is timed."""
         return "a pair of launches of everything"
 
     @property

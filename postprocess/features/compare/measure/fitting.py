@@ -52,7 +52,6 @@ class SideCost:
 
     @property
     def cases(self) -> frozenset[SharedCase]:
-        """All that it measures."""
         return frozenset[SharedCase]().union(*(launch.cases for launch in self.launches))
 
     def estimate(self, wanted: Collection[SharedCase]) -> float:
@@ -74,7 +73,6 @@ def read_pass_cost(done: ComparisonPass) -> SideCost | None:
 
 
 def select_measured(said: LaunchValues) -> frozenset[SharedCase]:
-    """Select the cases that a launch had to measure."""
     return frozenset(
         SharedCase.from_key(key) for key, value in said.cases.items() if value.verdict != Verdict.SKIPPED
     )
@@ -132,7 +130,6 @@ class Part:
 
     @property
     def options(self) -> dict[str, str]:
-        """The options that choose it."""
         values = {PROGRAM: self.programs, PROCESSES: self.processes, ROUTINE: self.routines}
         return {option.flag: ",".join(map(str, some)) for option, some in values.items() if some}
 

@@ -46,7 +46,6 @@ class HistoryBench(ComparisonBench):
 
     @property
     def what_is_timed(self) -> str:
-        """Name what is timed."""
         return f"a round of {plural(len(self.header.versions), 'version')}"
 
     def count_least_rounds(self, exact: bool) -> int:

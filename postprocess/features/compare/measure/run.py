@@ -232,7 +232,6 @@ def has_controls(reading: SiteReading, choice: Mapping[str, Any]) -> bool:
 
 
 def index_environments(reading: SiteReading) -> dict[str, Mapping[str, Any]]:
-    """Index the sound environments of a site by name."""
     return {entry.name: entry.data for entry in select_entries(reading, "environment")}
 
 
@@ -298,7 +297,6 @@ def tell_fact(environment: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def tell_variables(environment: Mapping[str, Any]) -> dict[str, str]:
-    """Tell the variables that an environment sets."""
     found = environment.get("env_vars", {})
     return {str(name): str(value) for name, value in dict(found).items()}
 

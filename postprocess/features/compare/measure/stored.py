@@ -182,7 +182,6 @@ class StoredCase:
 
     @property
     def run(self) -> Mapping[str, Any]:
-        """The run record."""
         return read_run(self.provenance)
 
 
@@ -201,7 +200,6 @@ class StoredSide:
 
     @property
     def environments(self) -> set[str]:
-        """Its environments."""
         return {row.case.environment for row in self.rows}
 
     @property

@@ -32,7 +32,6 @@ def session(name: str = "20261121T090000Z-1") -> Session:
 
 
 def update(root: Path, by: Session, done: list[FinishedLaunch], only: set | None) -> list[Path]:
-    """The references of one session."""
     new = collect_launches(CalibrationHeader(by.name), by.directory, done)
     references_update.refuse_mixed(new)
     return references_update.update_references(root, new, only, only is not None)

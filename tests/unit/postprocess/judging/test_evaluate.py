@@ -53,7 +53,6 @@ FAILURES = [LaunchOutcome(None, verdict, f"reason of {verdict}") for verdict in 
 
 @pytest.fixture(scope="module")
 def well(tmp_path_factory: pytest.TempPathFactory) -> FinishedLaunch:
-    """A launch that ended well."""
     return finished(tmp_path_factory.mktemp("session"))
 
 

@@ -523,7 +523,6 @@ SPAN = f"{BEGAN}\n{BEGAN + 20}\n"
 
 
 def own() -> Records:
-    """The records of the launch."""
     run, *cases, end = record.launch(token="a1", command=["mpicost", "--trials=51", "--token=a1"])
     return [run, *cases, end | {"token": "a1"}]
 

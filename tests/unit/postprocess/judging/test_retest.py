@@ -114,7 +114,6 @@ def fresh(
 
 
 def beyond(results: Sequence[CaseResult]) -> set[Case]:
-    """The cases that are regressed."""
     return {each.case for each in results if each.verdict == Verdict.REGRESSED}
 
 

@@ -41,7 +41,6 @@ WARM = tuple(replace(each, cache="warm") for each in CASES)
 
 
 def job(**changes) -> Job:
-    """A job of one start."""
     (only,) = list_jobs([planned(**changes)])
     return only
 

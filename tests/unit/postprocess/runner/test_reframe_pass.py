@@ -260,7 +260,6 @@ if sys.argv[-1] in {actions!r}:
 
 
 def actions(reframe: ReframeDriver) -> list[str]:
-    """What ReFrame was started for."""
     return (reframe.work / "actions").read_text().split()
 
 

@@ -44,7 +44,6 @@ class Check:
 
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    """Modules of the checks."""
     with made_for_a_site(monkeypatch):
         from reframe_checks.common import base, layouts, osu_imb
 

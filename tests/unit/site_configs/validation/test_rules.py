@@ -36,7 +36,6 @@ def told(tmp_path: Path):
 
 
 def line_of(text: str, part: str) -> int:
-    """The line that has this in it."""
     return 1 + next(number for number, line in enumerate(text.splitlines()) if part in line)
 
 

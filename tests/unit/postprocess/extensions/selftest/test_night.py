@@ -94,7 +94,6 @@ CANNOT = {"tournament"}  # of ./plumbline links, which holds nothing against ref
 
 
 def quick(environments: tuple[str, ...] = MPIS) -> list[Case]:
-    """The quick set."""
     return sorted(
         a_case(routine, size, int(routine == "pingpong"), environment=name)
         for name in environments

@@ -85,7 +85,6 @@ def run(tmp_path: Path, dossier: Path) -> Callable[..., int]:
 
 @pytest.fixture
 def sign(run: Callable[..., int], keys: Path) -> Callable[..., int]:
-    """Sign with the key of who may."""
     return lambda *words, **more: run("sign", *words, "--key", str(keys / "ann"), **more)
 
 

@@ -86,7 +86,6 @@ def slow(bad: set[str], factor: float = 3.0):
 
 
 def launches_of(tmp_path: Path, times, number: int = 5, nodes=NODES) -> list[FinishedLaunch]:
-    """So many launches."""
     return [Tournament(times, nodes, number=each).finished(tmp_path) for each in range(1, number + 1)]
 
 

@@ -81,7 +81,6 @@ def test_cores_that_are_kept_for_the_system_are_no_cores_of_a_job():
 
 
 def names(kept: list[tuple[Queue, NodeKind]]) -> list[tuple[str, int]]:
-    """Queue and cores of a node of each kind."""
     return [(queue.name, kind.cores) for queue, kind in kept]
 
 
