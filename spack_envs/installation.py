@@ -130,10 +130,7 @@ def write_program(work: Path, program: BuiltBinary) -> None:
 
 
 def read_program(work: Path, environment: str, name: str) -> BuiltBinary:
-    """Read the record of what was built for an environment.
-
-    :raises UsageError: if nothing was built yet.
-    """
+    """Read the record of what was built for an environment. Raises UsageError if nothing was built yet."""
     path = locate_program_file(work, environment, name)
     try:
         return read_record(path, BuiltBinary)

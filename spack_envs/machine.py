@@ -289,10 +289,7 @@ def assemble_environment(
 
 
 def check_names(mpi: FacadeMpi, paths: Sequence[Path]) -> None:
-    """Refuse what Spack would misread.
-
-    :raises SpackEnvironmentError: naming the value and the fix.
-    """
+    """Refuse what Spack would misread. Raises SpackEnvironmentError naming the value and the fix."""
     if mpi.family not in PACKAGES:
         known = ", ".join(PACKAGES)
         raise SpackEnvironmentError(

@@ -97,10 +97,7 @@ def predict_false_alarm(result: CaseResult) -> tuple[float, float] | None:
 
 
 def append_night(path: Path, night: NightAlarms) -> None:
-    """Add a night to the log.
-
-    :raises UsageError: if it cannot be written.
-    """
+    """Add a night to the log. Raises UsageError if it cannot be written."""
     entry = {"schema": SCHEMA, "kind": "night"} | asdict(night)
     del entry["said"]
     _add(path, entry)

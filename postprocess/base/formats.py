@@ -18,10 +18,7 @@ UNITS: dict[str, str] = {SECONDS: "lower", MEGABYTES: "higher", RATIO: "lower"} 
 
 
 def parse_unit(text: str) -> Unit:
-    """Return the unit that is spelled so.
-
-    :raises ValueError: if it is none of :data:`UNITS`.
-    """
+    """Return the unit that is spelled so. Raises ValueError if it is none of :data:`UNITS`."""
     for unit in (SECONDS, MEGABYTES, RATIO):
         if text == unit:
             return unit

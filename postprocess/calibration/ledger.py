@@ -337,10 +337,7 @@ def assess_without_report(work: Path, directory: Path) -> Iterable[FinishedLaunc
 
 
 def read_calibration_header(marker: Path) -> CalibrationHeader:
-    """Read the header of an interrupted calibration.
-
-    :raises UsageError: if its file is damaged.
-    """
+    """Read the header of an interrupted calibration. Raises UsageError if its file is damaged."""
     try:
         told = read_record(marker, dict[str, Any]) | {"session": marker.parent.name}
         require_fields(told, CalibrationHeader, ("shell", "transports"))

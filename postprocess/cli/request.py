@@ -32,10 +32,7 @@ JUDGING = ("nightly", "run", "list")
 
 
 def check_options_take_effect(arguments: argparse.Namespace) -> None:
-    """Refuse an option that none of the chosen programs has.
-
-    :raises UsageError: naming the option.
-    """
+    """Refuse an option that none of the chosen programs has. Raises UsageError naming the option."""
     given = vars(arguments)
     chosen = given.get("program")
     for option in OPTIONS:

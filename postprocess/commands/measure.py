@@ -157,10 +157,7 @@ def select_results(summary: SessionSummary, number: str) -> Sequence[CaseResult]
 
 
 def parse_again(parser: Parser, result: CaseResult) -> argparse.Namespace:
-    """Parse the command that measures a case again.
-
-    :raises UsageError: if it is none of ``run``
-    """
+    """Parse the command that measures a case again. Raises UsageError if it is none of ``run``."""
     words = split_command(result.rerun)
     if words[: len(overview.RUN)] != overview.RUN:
         what = f"{result.case.key}: is measured by another command"

@@ -367,10 +367,7 @@ def add_forget_arguments(parser: Parser) -> None:
 
 
 def run_forget(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Take a lesson back. Returns 0.
-
-    :raises UsageError: if the session taught nothing
-    """
+    """Take a lesson back. Returns 0. Raises UsageError if the session taught nothing."""
     progress, session = Progress(), arguments.session
     with work.held():
         folder = ledger.locate_ledger(work.root)

@@ -266,10 +266,7 @@ class DryRun:
 
 
 def dry_run_site(work: WorkDirectory, path: Path) -> DryRun:
-    """Try every check on a site by a dry run.
-
-    :raises UsageError: if ReFrame refuses the site under any check.
-    """
+    """Try every check on a site by a dry run. Raises UsageError if ReFrame refuses the site under any check."""
     reframe = ReframeDriver(work.source, work.root, work.new_session(), work.reference_roots, None)
     with remove_on_failure(reframe):
         try:

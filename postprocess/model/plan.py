@@ -166,10 +166,7 @@ def read_plan(session: Path) -> list[PlannedLaunch]:
 
 
 def read_launch_file(path: Path) -> PlannedLaunch:
-    """Read one launch from its plan file.
-
-    :raises UsageError: if the file is damaged.
-    """
+    """Read one launch from its plan file. Raises UsageError if the file is damaged."""
     try:
         told = read_json(path)
         launch = parse_record(told, PlannedLaunch, exact=True)

@@ -49,10 +49,7 @@ def render_html_template(template: str, context: Mapping[str, Any], **pictures: 
 
 
 def write_pages(pages: Mapping[Path, str]) -> None:
-    """Write pages that belong together, whole or not at all.
-
-    :raises UsageError: if they cannot be written.
-    """
+    """Write pages that belong together, whole or not at all. Raises UsageError if they cannot be written."""
     try:
         files.replace_files({path: text.encode("utf-8") for path, text in pages.items()})
     except OSError as error:

@@ -200,10 +200,7 @@ def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loa
 
 
 def compute_digest(path: Path) -> str:
-    """Compute the sha256 of a file.
-
-    :raises StoreError: if it cannot be read.
-    """
+    """Compute the sha256 of a file. Raises StoreError if it cannot be read."""
     try:
         return hashlib.sha256(files.read_regular(path)).hexdigest()
     except OSError as error:

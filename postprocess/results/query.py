@@ -203,10 +203,7 @@ def read_headlines(
 
 
 def parse_since(since: str) -> datetime:
-    """Parse a time of the form that sessions have, or a day.
-
-    :raises UsageError: if it is neither.
-    """
+    """Parse a time of the form that sessions have, or a day. Raises UsageError if it is neither."""
     for parse in (parse_utc, parse_day):
         try:
             found = parse(since)

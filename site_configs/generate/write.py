@@ -388,10 +388,7 @@ def make_jinja() -> jinja2.Environment:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that must not be there yet.
-
-    :raises UsageError: if it is, or cannot be written.
-    """
+    """Write a file that must not be there yet. Raises UsageError if it is, or cannot be written."""
     try:
         files.create_file(path, text.encode(errors="backslashreplace"))
     except FileExistsError:

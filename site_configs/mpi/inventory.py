@@ -237,10 +237,7 @@ def save_inventory(inventory: Inventory, path: Path) -> None:
 
 
 def load_inventory(work: Path) -> Inventory:
-    """Load the inventory as it was last taken.
-
-    :raises LookupError: if there is none of this version yet.
-    """
+    """Load the inventory as it was last taken. Raises LookupError if there is none of this version yet."""
     stored = read_stored_inventory(inventory_file(work))
     if stored is None:
         raise LookupError(f"{inventory_file(work)}: no inventory of this machine: run ./plumbline setup")

@@ -288,10 +288,7 @@ def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
 
 
 def parse_imb_library(output: str) -> str:
-    """Parse the library version in IMB's output.
-
-    :raises ProbeError: if IMB did not end, or nothing was read.
-    """
+    """Parse the library version in IMB's output. Raises ProbeError if IMB did not end, or nothing was read."""
     before, began, rest = output.partition(BEGIN)
     library, ended, _ = rest.partition(END)
     if ENDED not in before or not began or not ended:
@@ -332,10 +329,7 @@ def list_installed_folders() -> list[Path]:
 
 
 def copy_jar(name: str, pinned: str, folders: Sequence[Path], target: Path) -> None:
-    """Copy a jar from the first folder that has the pinned one.
-
-    :raises JarError: if none has it
-    """
+    """Copy a jar from the first folder that has the pinned one. Raises JarError if none has it."""
     found = [folder / name for folder in folders if (folder / name).exists()]
     for jar in found:
         content = files.read_regular(jar)

@@ -178,10 +178,7 @@ def queues_named(told: Mapping[str, str]) -> list[str]:
 
 
 def kinds_of(nodes: Sequence[Stanza]) -> list[NodeKind]:
-    """Return the nodes by the number of their cores.
-
-    :raises ValueError: if a number cannot be read.
-    """
+    """Return the nodes by the number of their cores. Raises ValueError if a number cannot be read."""
     shapes = [(*shape_of(told), name, told) for name, told in nodes]
     kinds = []
     for cores, sockets in dict.fromkeys(shape[:2] for shape in shapes):

@@ -90,10 +90,7 @@ def parse_sinfo(text: str) -> tuple[list[Row], list[str]]:
 
 
 def parse_row(line: str) -> Row:
-    """Parse one line of sinfo in the format of ``SINFO``.
-
-    :raises ValueError: if it is not one.
-    """
+    """Parse one line of sinfo in the format of ``SINFO``. Raises ValueError if it is not one."""
     words = line.split("|", 10)
     if len(words) != 11 or not words[0]:
         raise ValueError(f"{len(words)} fields, not 11")
@@ -251,10 +248,7 @@ def parse_mpi_types(text: str) -> tuple[str, ...]:
 
 
 def expand_hosts(text: str) -> list[str]:
-    """Expand a host list into its names, in order.
-
-    :raises ValueError: if it cannot be understood.
-    """
+    """Expand a host list into its names, in order. Raises ValueError if it cannot be understood."""
     text = text.strip()
     if text and not HOST_LIST.fullmatch(text):
         raise ValueError(f"cannot read the host list {text[:80]!r}")

@@ -194,10 +194,7 @@ def describe_python() -> tuple[str, str]:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a mirror.
-
-    :raises MirrorError: if there is none that can be used.
-    """
+    """Read the manifest of a mirror. Raises MirrorError if there is none that can be used."""
     path = folder / NAME
     again = f"./plumbline mirror create {folder} where there is a network makes it anew"
     if folder.exists() and not folder.is_dir():

@@ -84,10 +84,7 @@ def find_calls(nodes: Iterable[ast.AST]) -> list[ast.Call]:
 
 
 def read_fault(path: Path, call: ast.Call) -> Fault:
-    """Read a declaration.
-
-    :raises ValueError: naming its line, unless its values are written out.
-    """
+    """Read a declaration. Raises ValueError naming its line, unless its values are written out."""
     try:
         return Fault(*map(ast.literal_eval, call.args))
     except (ValueError, TypeError, AssertionError) as error:

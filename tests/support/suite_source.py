@@ -32,10 +32,7 @@ class Entry:
 
 
 def read_entries() -> list[Entry]:
-    """All routines, in the order of the source.
-
-    :raises ValueError: if an entry is not understood.
-    """
+    """All routines, in the order of the source. Raises ValueError if an entry is not understood."""
     source = SOURCE.read_text()
     timed = source + COMPOSITIONS.read_text()
     found = [

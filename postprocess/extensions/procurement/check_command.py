@@ -165,10 +165,7 @@ def read_present(folder: Path, code: str) -> OpenedOffer:
 
 
 def preview_offer(context: SessionContext, rules: Rules, plan: OfferPlan) -> list[PlannedLaunch]:
-    """Plan a pass, and measure nothing.
-
-    :raises UsageError: if nothing can be measured
-    """
+    """Plan a pass, and measure nothing. Raises UsageError if nothing can be measured."""
     if not plan.possible:
         raise UsageError(f"no case of the rules is possible here: {plan.impossible[0].problem}")
     return context.preview(replace(select_offer(context, rules, plan), only_looking=True))

@@ -174,10 +174,7 @@ class StoredCommitments:
 
 
 def read_commitments(folder: Path) -> StoredCommitments:
-    """Read what was committed.
-
-    :raises UsageError: if nothing was, or the file is damaged
-    """
+    """Read what was committed. Raises UsageError if nothing was, or the file is damaged."""
     path = folder / COMMITMENTS
     fix = "./plumbline offer sheet FOLDER --read FORM writes it"
     try:

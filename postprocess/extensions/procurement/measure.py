@@ -380,8 +380,5 @@ def find_unplanned(
 
 
 def plan_on_site(context: SessionContext, rules: Rules, nics: int) -> layouts.OfferPlan:
-    """Plan rules on the site of a context.
-
-    :raises UsageError: as :func:`read_machine_facts` does
-    """
+    """Plan rules on the site of a context. Raises UsageError as :func:`read_machine_facts` does."""
     return layouts.plan_offer(rules, read_machine_facts(context, nics))

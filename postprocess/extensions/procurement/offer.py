@@ -110,10 +110,7 @@ def open_journal(folder: Path) -> records.Journal:
 
 
 def append_line(folder: Path, entry: OfferHeader | OfferPass) -> None:
-    """Add a whole line to ``passes.jsonl``.
-
-    :raises UsageError: if it cannot be written
-    """
+    """Add a whole line to ``passes.jsonl``. Raises UsageError if it cannot be written."""
     open_journal(folder).append(asdict(entry))
 
 
@@ -128,10 +125,7 @@ def hash_line(line: bytes) -> str:
 
 
 def read_offer(folder: Path) -> StoredOffer:
-    """Read the passes of an offer.
-
-    :raises UsageError: if there are none, or a line is damaged
-    """
+    """Read the passes of an offer. Raises UsageError if there are none, or a line is damaged."""
     with open_journal(folder).reading():
         lines = files.read_regular(folder / PASSES).splitlines()
         first, *others = (parse_json(line.decode()) for line in lines)
@@ -149,10 +143,7 @@ def read_offer(folder: Path) -> StoredOffer:
 
 
 def read_told(folder: Path) -> ToldFacts:
-    """Read what the bidder tells.
-
-    :raises UsageError: if the file is missing or has a fault
-    """
+    """Read what the bidder tells. Raises UsageError if the file is missing or has a fault."""
     path = folder / TELL
     try:
         return records.parse_record(records.parse_toml(files.read_text(path)), ToldFacts, exact=True)
@@ -177,10 +168,7 @@ def write_sealed(folder: Path) -> None:
 
 
 def read_sealed(folder: Path) -> str:
-    """Read when an offer was sealed; empty if it does not tell.
-
-    :raises UsageError: if the file is damaged
-    """
+    """Read when an offer was sealed; empty if it does not tell. Raises UsageError if the file is damaged."""
     path = folder / SEALED
     if not path.exists():
         return ""
@@ -396,10 +384,7 @@ class OpenedOffer:
 
 
 def open_offer(folder: Path) -> OpenedOffer:
-    """Open the folder of an offer.
-
-    :raises UsageError: if it has no rules or no passes that can be read
-    """
+    """Open the folder of an offer. Raises UsageError if it has no rules or no passes that can be read."""
     stored = read_offer(folder)
     rules = read_rules(folder / RULES)
     damage: list[Violation] = []

@@ -68,10 +68,7 @@ def seal_archive(folder: Path, key: Path, namespace: str, path: Path) -> str:
 
 
 def open_archive(path: Path, folder: Path) -> None:
-    """Unpack an archive into an empty folder.
-
-    :raises UsageError: if it is none of ours
-    """
+    """Unpack an archive into an empty folder. Raises UsageError if it is none of ours."""
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: is not empty; choose another folder")
     unpack_archive(path, folder)
@@ -186,10 +183,7 @@ def unpacked(path: Path) -> Iterator[Path]:
 def check_opened(
     folder: Path, official: OfficialSource, issued: str = "", signers: Path | None = None
 ) -> CheckedOffer:
-    """Check an offer that was handed in and is unpacked.
-
-    :raises UsageError: if it is no offer
-    """
+    """Check an offer that was handed in and is unpacked. Raises UsageError if it is no offer."""
     sealed = verify_seal(folder, signers, signature.OFFER)
     found = check_folder(folder, official, issued, final=True)
     violations = (*sealed.violations, *found.violations)

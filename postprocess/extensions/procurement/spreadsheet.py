@@ -292,10 +292,7 @@ def list_rows(sheet: Any) -> list[Sequence[Any]]:
 
 
 def check_heads(path: Path, heads: Sequence[Any]) -> None:
-    """Check that the columns are those of the form.
-
-    :raises UsageError: naming the first that is another
-    """
+    """Check that the columns are those of the form. Raises UsageError naming the first that is another."""
     for number, name in enumerate(COLUMNS):
         here = heads[number] if number < len(heads) else None
         if here != name:

@@ -124,10 +124,7 @@ def spread_pattern(pattern: str) -> list[str]:
 
 
 def waive(asked: CaseWaiver, left: Sequence[ComparedCase], today: date) -> CaseWaiver:
-    """Waive cases.
-
-    :raises UsageError: if it is too much, too long, or nothing
-    """
+    """Waive cases. Raises UsageError if it is too much, too long, or nothing."""
     pattern = asked.pattern
     require_pattern(pattern)
     if len(asked.reason.strip()) < LEAST_REASON:
@@ -167,10 +164,7 @@ def require_pattern(pattern: str) -> None:
 
 
 def require_near_day(text: str, today: date) -> None:
-    """Require a last day that is to come, and not too far.
-
-    :raises UsageError: if it is none
-    """
+    """Require a last day that is to come, and not too far. Raises UsageError if it is none."""
     try:
         until = parse_day(text)
     except ValueError as error:
@@ -219,18 +213,12 @@ def tell_outcome(judged: JudgedComparison) -> str:
 
 
 def write_decision(folder: Path, decision: SignedDecision) -> None:
-    """Write down a decision.
-
-    :raises UsageError: if it cannot be written
-    """
+    """Write down a decision. Raises UsageError if it cannot be written."""
     write_summary(folder / FILE, asdict(decision))
 
 
 def read_decision(folder: Path) -> SignedDecision:
-    """Read the decision of a dossier.
-
-    :raises UsageError: if there is none, or it is damaged
-    """
+    """Read the decision of a dossier. Raises UsageError if there is none, or it is damaged."""
     try:
         return read_record(folder / FILE, SignedDecision)
     except OSError as error:

@@ -145,10 +145,7 @@ LEGEND = document.Legend(
 
 
 def write_history(directory: Path, judged: JudgedHistory) -> Path:
-    """Write all pages of a history; return that for people.
-
-    :raises UsageError: if they cannot be written
-    """
+    """Write all pages of a history; return that for people. Raises UsageError if they cannot be written."""
     return document.write_document(build_history_document(judged), directory / PAGE)
 
 

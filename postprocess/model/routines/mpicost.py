@@ -201,10 +201,7 @@ CONTROLS = {routine.name: [routine.control_bytes] for routine in ROUTINES if rou
 
 
 def find_routine(name: str) -> Routine:
-    """Find the routine of this name.
-
-    :raises ValueError: if mpicost has none.
-    """
+    """Find the routine of this name. Raises ValueError if mpicost has none."""
     plain, _ = split_name(name)
     for routine in (*ROUTINES, *KERNEL_ROUTINES):
         if routine.name == plain:

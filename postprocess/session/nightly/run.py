@@ -113,10 +113,7 @@ CALIBRATED = "in the calibration of this night"
 
 
 def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> int:
-    """Measure and judge. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Measure and judge. Returns the exit status. Raises UsageError for anything that is the user's to mend."""
     began = time.monotonic()
     with work.held():
         context = open_session_context(work, request, progress)

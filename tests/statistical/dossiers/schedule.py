@@ -127,10 +127,7 @@ def schedule_dossiers(
 
 
 def list_dossiers(begun: DossiersHeader) -> list[PlannedDossier]:
-    """List all dossiers of a self-test, done or not.
-
-    :raises UsageError: as :func:`schedule_dossiers` does
-    """
+    """List all dossiers of a self-test, done or not. Raises UsageError as :func:`schedule_dossiers` does."""
     cases = [Case.from_key(key) for key in begun.keys]
     plants = [INJECTION_KINDS[name] for name in begun.plants]
     return schedule_dossiers(cases, plants, begun.times, begun.unchanged, begun.seed)
@@ -156,10 +153,7 @@ def resume_or_begin_dossiers(directory: Path, asked: DossiersHeader) -> Dossiers
 
 
 def read_dossiers_header(directory: Path) -> DossiersHeader:
-    """Read what a self-test was begun with.
-
-    :raises UsageError: if the file is missing or damaged
-    """
+    """Read what a self-test was begun with. Raises UsageError if the file is missing or damaged."""
     path = directory / FILE
     try:
         begun = read_record(path, DossiersHeader)

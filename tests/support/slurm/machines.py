@@ -139,10 +139,7 @@ def running_supervisor(directory: Path) -> int:
 
 
 def wait_until(what: str, ready: Callable[[], bool], seconds: float = LIMIT) -> None:
-    """Wait until something is so.
-
-    :raises TimeoutError: if it is not so in time; ``what`` says what.
-    """
+    """Wait until something is so. Raises TimeoutError if it is not so in time; ``what`` says what."""
     deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > deadline:

@@ -219,10 +219,7 @@ def read_rule_set(name: str) -> str:
 
 
 def read_rules(path: Path) -> Rules:
-    """Read rules without a fault.
-
-    :raises UsageError: for the first fault
-    """
+    """Read rules without a fault. Raises UsageError for the first fault."""
     rules, faults = lint_rules(path)
     if rules is None or faults:
         raise UsageError(faults[0].format(path))

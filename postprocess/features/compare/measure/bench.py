@@ -303,10 +303,7 @@ class ComparisonBench:
         data.append_record(self.path, done)
 
     def require_common_cases(self) -> None:
-        """Require that both sides measure something alike.
-
-        :raises UsageError: if they do not
-        """
+        """Require that both sides measure something alike. Raises UsageError if they do not."""
         header, passes = self.header, self.stored.passes
         said = [(each.side, key, value) for each in passes for key, value in each.values]
         timed = [each for each in said if not SharedCase.from_key(each[1]).is_control]

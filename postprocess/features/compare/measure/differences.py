@@ -197,10 +197,7 @@ def locate_launch(values: Iterable[CaseValue]) -> float | None:
 def read_fingerprint_launches(
     side: str, number: int, session: str, seconds: float, launches: Sequence[LaunchValues]
 ) -> list[FingerprintLaunch]:
-    """Read what launches of ping-pong say.
-
-    :raises UsageError: if none has a value
-    """
+    """Read what launches of ping-pong say. Raises UsageError if none has a value."""
     found: list[FingerprintLaunch] = []
     for launch in launches:
         known = sorted(
