@@ -45,8 +45,6 @@ class Option:
 
 @dataclass(frozen=True)
 class Command:
-    """One command with everything that its help says."""
-
     words: tuple[str, ...]  #: that choose it
     synopsis: str
     description: str

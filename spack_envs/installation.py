@@ -21,8 +21,6 @@ FAILURE = "failure.json"  #: in the folder of a build that failed; what kind of 
 
 @dataclass(frozen=True)
 class Installation:
-    """One program as it was installed."""
-
     program: str
     prefix: str
     spec: str  #: package and hash

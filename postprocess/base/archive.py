@@ -32,8 +32,6 @@ ANEW = "ask for the archive as it was sealed"
 
 @dataclass(frozen=True)
 class PackedFile:
-    """A file in an archive."""
-
     name: str
     start: int  #: of its bytes
     size: int

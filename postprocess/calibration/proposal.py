@@ -30,8 +30,6 @@ ABSORBS = machine_load.Mark(machine_load.MarkKind.ABSORBS, "absorbs a slowdown")
 
 @dataclass(frozen=True)
 class ReferenceChange:
-    """The change of one case by a proposal."""
-
     case: Case
     kind: str
     old: Reference | None

@@ -23,8 +23,6 @@ FOLDER = Path(__file__).resolve().parents[1] / "extensions"
 
 @dataclass(frozen=True)
 class ExtensionCommand:
-    """A command of an extension."""
-
     name: str
     module: str  #: as :func:`postprocess.cli.parser.add_commands` takes it, or ``module:NAME``
     section: str  #: of ``--help``
@@ -32,8 +30,6 @@ class ExtensionCommand:
 
 @dataclass(frozen=True)
 class Extension:
-    """What an extension brings."""
-
     commands: tuple[ExtensionCommand, ...]
     #: Who checks a folder of ``reference_data`` of that name: ``module:function``, from a path to what is wrong
     linters: Mapping[str, str] = field(default_factory=dict)

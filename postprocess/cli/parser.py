@@ -45,8 +45,6 @@ HELP_COLUMNS = 78  #: of a sentence in a help text
 
 
 class HelpAll(argparse._HelpAction):
-    """Print the help with all options."""
-
     def __call__(self, parser: Any, *_: Any, **__: Any) -> None:
         """Print it, and end."""
         parser._print_message(parser.format_help(all_options=True), sys.stdout)
@@ -255,8 +253,6 @@ def _list_options(parser: argparse.ArgumentParser, command: str = "") -> Iterato
 
 @dataclass
 class Command:
-    """A command of a module that has several."""
-
     help: str  #: one line
     example: str  #: a command line
     fails: str  #: the meaning of exit status 1; empty if it never ends with that

@@ -115,8 +115,6 @@ class _Series:
 
 @dataclass
 class _Table:
-    """A table of which some lines were read."""
-
     benchmark: str
     processes: int | None = None
     groups: int = 1

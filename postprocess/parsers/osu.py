@@ -129,8 +129,6 @@ def _is_own(text: str) -> bool:
 
 @dataclass
 class _Block:
-    """A table that is being read."""
-
     datatype: str | None = None
     notes: dict[str, str] = field(default_factory=dict)
     header: tuple[str, ...] | None = None

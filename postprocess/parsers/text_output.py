@@ -32,8 +32,6 @@ class OutputError(RecordError):
 
 @dataclass(frozen=True)
 class TableRow:
-    """One line of numbers."""
-
     size: int | None  #: bytes as printed; None where the table has no column of sizes
     values: Mapping[str, float]  #: by header words, in the unit that they state (us, MB/s, %, 1/s)
     passed: bool | None  #: what the program's own validation says; None if it did not look

@@ -213,8 +213,6 @@ class CaseRow:
 
 @dataclass(frozen=True)
 class CaseTable:
-    """The table of a page."""
-
     columns: tuple[CaseColumn, ...]
     rows: tuple[CaseRow, ...]
     left_out: int

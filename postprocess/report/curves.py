@@ -238,8 +238,6 @@ class CurveSection:
 
 @dataclass(frozen=True)
 class Curves:
-    """All diagrams of a page."""
-
     sections: tuple[CurveSection, ...]
     left_out: int
     places: Mapping[Case, Sequence[PlacedCase]]

@@ -139,8 +139,6 @@ LARGEST = 10.0  #: slowdown that is written as a number
 
 @dataclass(frozen=True)
 class HeatCell:
-    """What a cell shows; ``tone`` is a class of the style sheet."""
-
     tone: str
     text: str
     title: str

@@ -69,8 +69,6 @@ class NoCaseSelected(UsageError):
 
 @dataclass(frozen=True)
 class PassRecord:
-    """Everything that came of one pass."""
-
     finished: list[FinishedLaunch]
     build_seconds: float
 

@@ -88,8 +88,6 @@ SEED = 20011122
 
 
 class RowVerdict(str, Enum):
-    """What acceptance says of a row."""
-
     MET = "met"
     MISSED = "missed"
     UNDECIDED = "undecided"

@@ -115,8 +115,6 @@ EXACT = 1e-9  #: of simulated time, which repeats: what differs by less is the s
 
 
 class PairedVerdict(str, Enum):
-    """What pairs of launches say of a case."""
-
     FASTER = "faster"
     SAME = "same"  #: proven, within the margin
     NOT_SLOWER = "not slower"  #: proven no worse than the margin; whether same or faster is open

@@ -27,8 +27,6 @@ NONE = "none"  #: the word with which people say that there is no scheduler
 
 @dataclass(frozen=True)
 class MachineSurvey:
-    """A machine as it was found."""
-
     host: str
     date: str
     machine: Machine

@@ -96,8 +96,6 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class LoadedLayer:
-    """What a process has of a layer in its memory."""
-
     paths: tuple[str, ...]  #: of its library
     version: str  #: as the library tells it; empty if it does not
 

@@ -108,8 +108,6 @@ class UsableNodes:
 
 @dataclass(frozen=True)
 class RefusedOption:
-    """An option of a job that the scheduler refuses."""
-
     option: str  #: as in the site file; empty where the job is refused, and no option of it alone
     said: str  #: what the scheduler says, in one line
 
@@ -123,8 +121,6 @@ def describe_nodes(shown: Sequence[str]) -> str:
 
 
 class OwnJob(Protocol):
-    """A job of this user."""
-
     @property
     def number(self) -> str:
         """Its number, as the scheduler writes it."""

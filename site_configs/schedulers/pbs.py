@@ -25,8 +25,6 @@ QLIST = "resources_available.Qlist"
 
 @dataclass(frozen=True)
 class Answer:
-    """What PBS or Torque answers."""
-
     torque: bool
     queues: tuple[Queue, ...]
     notes: tuple[str, ...]

@@ -31,8 +31,6 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class LockedPackage:
-    """One package of a lock file."""
-
     name: str
     version: str
     text: str  #: as it stands there
@@ -102,8 +100,6 @@ def move_downloads(scratch: Path, wheels: Path) -> set[str]:
 
 @dataclass(frozen=True)
 class MirrorBuild:
-    """A mirror that is being made."""
-
     work: WorkDirectory
     folder: Path
     scratch: Path  #: on the same file system, gone at the end
@@ -125,8 +121,6 @@ class MirrorBuild:
 
 @dataclass(frozen=True)
 class GatheredPart:
-    """What has been gathered."""
-
     paths: tuple[str, ...] = ()
     releases: tuple[ArchivedRelease, ...] = ()
     replaced: tuple[ReplacedSource, ...] = ()

@@ -74,8 +74,6 @@ class LanguageFault:
 
 @dataclass
 class BindingsResult:
-    """All that was found, as it is written."""
-
     machine: str
     seed: int
     libraries: dict[str, str] = field(default_factory=dict)  #: by environment

@@ -157,8 +157,6 @@ class Commitment:
 
 @dataclass(frozen=True)
 class StoredCommitments:
-    """``commitments.json``."""
-
     schema: int
     rules: str
     rows: tuple[Commitment, ...]

@@ -47,8 +47,6 @@ class OfferedValue:
 
 @dataclass(frozen=True)
 class RankedOffer:
-    """An offer in a comparison."""
-
     name: str
     violations: int  #: reasons to reject
     values: Mapping[tuple[str, int], OfferedValue]  #: by case and bytes; a row that is not there is missing
@@ -93,8 +91,6 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class OfferScore:
-    """What an offer comes to."""
-
     name: str
     violations: int
     must_kept: int

@@ -73,8 +73,6 @@ class JudgedLinks:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """All rows."""
-
     rules: Rules
     rows: tuple[JudgedRow, ...]
     looks: tuple[int, ...]

@@ -254,8 +254,6 @@ class LaunchEvidence:
 
 
 class RowKey(NamedTuple):
-    """A row of the form."""
-
     case: str
     bytes: int
     environment: str

@@ -44,8 +44,6 @@ UNKNOWN = "nobody has looked whose key that is; --signers FILE does"
 
 @dataclass(frozen=True)
 class SealedFolder:
-    """What the seal of a folder says."""
-
     root: str  #: SHA-256 of the manifest; empty without one
     signer: str  #: empty if nobody known signed it
     violations: tuple[Violation, ...]

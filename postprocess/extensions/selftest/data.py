@@ -169,8 +169,6 @@ class CaseNight:
 
 @dataclass(frozen=True)
 class FinishedNight:
-    """One finished night."""
-
     number: Count
     session: str
     seconds: Amount

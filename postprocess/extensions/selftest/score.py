@@ -41,8 +41,6 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class PlantScore:
-    """What every score of a plant has."""
-
     name: str
     intended: float  #: slowdown of the targets, as a fraction
     realised: float | None  #: that of the median target; None if there is nothing to hold against

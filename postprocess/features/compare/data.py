@@ -35,8 +35,6 @@ SIDES = (OLD, NEW)
 
 @dataclass(frozen=True)
 class ComparedSide:
-    """One side of a comparison."""
-
     label: str  #: as the user named it
     environment: str
     set_env: Mapping[str, str] = field(default_factory=dict)  #: of its launches
@@ -173,8 +171,6 @@ class ReportedFacts:
 
 
 class CasePlace(NamedTuple):
-    """Where and how cases are measured."""
-
     partition: str
     program: str
     variant: str  #: state of the caches, and synchroniser

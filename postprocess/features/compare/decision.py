@@ -60,8 +60,6 @@ class CaseWaiver:
 
 @dataclass(frozen=True)
 class SignedDecision:
-    """What was decided on a comparison."""
-
     decision: str  #: ``accepted`` or ``rejected``
     sentence: str  #: of the comparison
     reason: str

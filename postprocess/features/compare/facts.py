@@ -55,8 +55,6 @@ class LoadedObject:
 
 @dataclass(frozen=True)
 class ControlVariable:
-    """A control variable of MPI_T."""
-
     name: str
     verbosity: str  #: for whom it is, as ``user basic``
     value: str = ""  #: empty if it has none, or none that can be read
@@ -268,8 +266,6 @@ class FingerprintLaunch:
 
 @dataclass(frozen=True)
 class SideFingerprint:
-    """The fingerprint of a side at one place."""
-
     sizes: tuple[int, ...]
     times: tuple[float, ...]  #: median of the launches, in seconds
     launches: int

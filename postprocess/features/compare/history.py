@@ -47,8 +47,6 @@ class VersionStep:
 
 @dataclass(frozen=True)
 class CaseHistory:
-    """A case over all versions."""
-
     case: SharedCase
     unit: str
     versions: tuple[VersionValue, ...]
@@ -68,8 +66,6 @@ class CaseHistory:
 
 @dataclass(frozen=True)
 class JudgedHistory:
-    """A history as it is shown and kept."""
-
     header: ComparisonHeader
     rounds: int
     seconds: float

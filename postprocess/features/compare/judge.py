@@ -38,8 +38,6 @@ from postprocess.stats.sessions import Prediction
 
 
 class Decision(str, Enum):
-    """The decision of a comparison."""
-
     SAFE = "safe"
     NOT_SAFE = "not safe"
     UNDECIDED = "undecided"
@@ -69,8 +67,6 @@ class UnchangedControl:
 
 @dataclass(frozen=True)
 class JudgedComparison:
-    """A comparison as it is shown and kept."""
-
     header: ComparisonHeader
     cases: tuple[ComparedCase, ...]
     controls: tuple[ComparedCase, ...]  #: what no MPI has a part in
@@ -241,8 +237,6 @@ TABLE = "table"  #: source of what is known of a case without a reference
 
 @dataclass
 class StoredValues:
-    """All that stored sessions say of a case."""
-
     pairs: CasePairs  #: without a pair
     noise: data.CaseNoise
     #: ln value of each launch, by side and session.

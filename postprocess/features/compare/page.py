@@ -39,8 +39,6 @@ STEPS, FULL = 5, math.log(2)
 
 @dataclass(frozen=True)
 class HeatCell:
-    """A cell of the heat map."""
-
     text: str
     tone: str  #: class of its colour
     title: str
@@ -350,8 +348,6 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class RoutineCard:
-    """A routine at a place."""
-
     place: str
     title: str
     curve: Panel | None

@@ -193,8 +193,6 @@ class DetectionLimits:
 
 @dataclass(frozen=True)
 class SweepAnalysis:
-    """The analysis of a sweep."""
-
     nodes: tuple[SlowItem, ...]
     pairs: tuple[SlowItem, ...]
     suspects: tuple[SlowItem, ...]  #: slow enough, but not significant

@@ -54,8 +54,6 @@ class KnownTransports:
 
 @dataclass(frozen=True)
 class ReferenceOrigin:
-    """Where the references of a partition and environment are from."""
-
     provenance: Mapping[str, Any]
     reviewed: bool  #: or only the work directory's own
 

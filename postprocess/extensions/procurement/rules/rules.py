@@ -132,8 +132,6 @@ class ReferenceValue:
 
 @dataclass(frozen=True)
 class Rules:
-    """All rules of a procurement."""
-
     schema: int
     title: Text
     case: Annotated[tuple[RuleCase, ...], msgspec.Meta(min_length=1)]
@@ -177,8 +175,6 @@ class Quantity(NamedTuple):
 
 
 class RuleFault(NamedTuple):
-    """What is wrong with rules."""
-
     line: int  #: 0 where it is of no line
     key: str
     text: str  #: what is wrong, and the fix

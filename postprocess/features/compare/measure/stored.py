@@ -45,8 +45,6 @@ REFERENCE = "reference"  #: source of what is known of a case; the other is :dat
 
 @dataclass(frozen=True)
 class StoredDemand:
-    """What the user asked for."""
-
     old: str  #: a session or a day, with ``:ENVIRONMENT`` to choose one
     new: str
     margins: tuple[float, float, float]  #: as fractions, by class of sizes
@@ -171,8 +169,6 @@ def read_run(text: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class StoredCase:
-    """A case in one launch of a stored session."""
-
     session: str
     case: Case
     launch: int
@@ -187,8 +183,6 @@ class StoredCase:
 
 @dataclass(frozen=True)
 class StoredSide:
-    """All launches of a side."""
-
     label: str  #: as the user named it
     rows: tuple[StoredCase, ...]
     mixed: bool = False  #: whether a case is named with its environment, as a side has several
