@@ -159,7 +159,6 @@ class agreement(OsuImbCheck):
 
     @run_before("run")
     def write_sizes(self):
-        """Write the file from which IMB reads its sizes."""
         for start in self.started():
             if start.program == "imb":
                 write_sizes(start, self.session)

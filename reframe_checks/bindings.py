@@ -206,5 +206,4 @@ def list_options_of(launches: Iterable[PlannedLaunch]) -> list[str]:
 
 
 def split_language(routine: str) -> str:
-    """Split the language off the name of a case."""
     return routine.partition(".")[2]

@@ -229,7 +229,6 @@ class imb(OsuImbCheck):
         return {**super().method(), WINDOW: WINDOW_MESSAGES, **rotated}
 
     def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
-        """Return the plan of one start, with its threads where it has several."""
         launch = super().planned_start(start, reason)
         several = any(benchmark.executable == MT for benchmark in start.benchmarks)
         return replace(launch, method=launch.method | {THREADS: self.threads}) if several else launch

@@ -303,7 +303,6 @@ class osu(OsuImbCheck):
 
 
 def build_osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
-    """Build the benchmark's options and the sizes of the start."""
     benchmark = start.benchmarks[0]
     words = list(benchmark.options)
     sizes = [case.bytes for case in start.all_cases]

@@ -397,7 +397,6 @@ def build_cluster_section(mark: document.Toned, cluster: Cluster) -> document.Se
 
 
 def build_drift_pictures(changes: Sequence[DriftChange]) -> list[document.Picture]:
-    """Build a picture of each case, in the order of its worst change."""
     by_case: dict[str, list[DriftChange]] = {}
     for change in changes:
         by_case.setdefault(change.trend.nights.case.key, []).append(change)

@@ -134,7 +134,6 @@ def _describe_odd(path: Path, name: str) -> str:
 
 
 def _walk(path: Path, data: bytes) -> Iterator[PackedFile]:
-    """Walk from header to header, to the end."""
     place = 0
     while data[place : place + BLOCK].strip(b"\0"):
         name, size = _read_header(path, data, place)

@@ -51,7 +51,6 @@ class LoadMonitor:
 
 
 def start_load_monitor() -> LoadMonitor:
-    """Start a monitor of the machine's load from now on."""
     return LoadMonitor(read_cpu_times(), read_own_cpu_seconds())
 
 

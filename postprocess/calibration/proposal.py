@@ -210,7 +210,6 @@ def describe_noise(reference: Reference) -> list[machine_load.Mark]:
 
 
 def format_options(options: Mapping[str, Any]) -> str:
-    """Format options set by hand as they are given."""
     words = ["oversubscribe"] if options.get("oversubscribe") else []
     return ", ".join([*words, *filter(None, [format_assignments(options.get("set_env", {}))])])
 

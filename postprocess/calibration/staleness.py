@@ -248,13 +248,11 @@ class CalibrationGroup:
         return [each for each in told if isinstance(each, Mapping)]  # or it is told in words
 
     def finding(self, what: str, stale: bool, text: str) -> StaleFinding:
-        """Make a finding about all of these cases."""
         keys = tuple(case.key for case in self.cases)
         return StaleFinding(self.place, self.program, what, stale, text, keys)
 
 
 def merge_findings(found: Iterable[StaleFinding]) -> list[StaleFinding]:
-    """Merge equal findings of several groups."""
     said: dict[StaleFinding, list[str]] = {}
     for finding in found:
         said.setdefault(replace(finding, cases=()), []).extend(finding.cases)

@@ -272,7 +272,6 @@ def add_options(
 
 
 def add_json(parser: Parser) -> None:
-    """Add the option for results that programs read."""
     add_output_file(parser, "--json", "write machine-readable results to FILE")
 
 
@@ -283,7 +282,6 @@ def add_night_launches(parser: Parser) -> None:
 
 
 def add_session(parser: Parser) -> None:
-    """Add the options of a command that judges."""
     add_options(parser, *SELECTION)
     add_night_launches(parser)
     recorded = "; such a nightly run is recorded as a run"

@@ -165,7 +165,6 @@ class Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, f"{what}; {proposed}" if proposed else what)
 
     def format_usage(self) -> str:
-        """Format how the command is typed, in one line."""
         return f"usage: {' '.join([self.prog, *list_words(self)])}\n"
 
     def format_help(self, all_options: bool = False) -> str:
@@ -206,7 +205,6 @@ class Parser(argparse.ArgumentParser):
             formatter.end_section()
 
     def error(self, message: str) -> NoReturn:
-        """Raise a usage error of one line."""
         raise UsageError(f"{message} ({self.prog} --help)")
 
 
@@ -291,6 +289,5 @@ def _add_parser(found: Any, name: str, words: str, example: str, fails: str, **h
 
 
 def subcommands(parser: argparse.ArgumentParser) -> Mapping[str, Parser]:
-    """Return the parsers of the commands below a parser, by name."""
     actions = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return {name: below for action in actions for name, below in action.choices.items()}

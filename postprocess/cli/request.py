@@ -90,7 +90,6 @@ def choose_family(choice: dict[str, Any], family: str) -> None:
 
 
 def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
-    """Build the request from the user's options."""
     given = vars(arguments)
     output = given.get("output")
     references = locate_searched(arguments) or (output and output.absolute())

@@ -91,7 +91,6 @@ def show_alarms(console: Console, nights: Sequence[alarms.NightAlarms]) -> None:
 
 
 def format_month_cells(each: alarms.AlarmMonth) -> list[str]:
-    """Format a month's counts as written."""
     counts = [each.real, each.false, each.unmarked, each.common]
     return [*_cells(each.screened), *_cells(each.regressed), *map(format_whole, counts)]
 
@@ -103,7 +102,6 @@ def _cells(tally: alarms.AlarmCount) -> list[str]:
 
 
 def describe_alarms(total: alarms.AlarmMonth, nights: Sequence[alarms.NightAlarms]) -> list[str]:
-    """Describe what follows from the numbers of a site."""
     lines = [
         "predicted: by chance alone on a healthy machine. In brackets: the 95% confidence interval of that "
         "number, from the nights themselves"

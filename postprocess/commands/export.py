@@ -33,7 +33,6 @@ def add_export_arguments(parser: Parser) -> None:
 
 
 def run_export(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Write the store as CSV. Returns 0."""
     wanted = ExportFilter(arguments.since, arguments.case, arguments.trials)
     with open_output(arguments.output) as sink:
         rows = export_csv(work.store, wanted, sink, say)
@@ -155,7 +154,6 @@ def add_load_arguments(parser: Parser) -> None:
 
 
 def run_load(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Load the store into PostgreSQL. Returns 0."""
     from postprocess.results import postgres  # its driver takes time to import, and only this command needs it
 
     done = postgres.load_store(work.store, " ".join(arguments.words), say)

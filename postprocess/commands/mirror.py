@@ -23,7 +23,6 @@ def parse_source(text: str) -> GivenSource:
 
 
 def add_create_arguments(parser: Parser) -> None:
-    """Add the directory, and sources from elsewhere."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="directory of the mirror")
     parser.group(WHERE).add_argument(
         "--source",

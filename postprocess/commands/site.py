@@ -35,7 +35,6 @@ from spack_envs.mirror.use import choose_mirror
 
 
 def add_new_arguments(parser: Parser) -> None:
-    """Add the name of the site, and what is looked at."""
     parser.add_argument(
         "site", nargs="?", metavar="NAME", help="name of the site (default: that of the cluster or the host)"
     )

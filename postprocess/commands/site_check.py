@@ -288,7 +288,6 @@ def dry_run_site(work: WorkDirectory, path: Path) -> DryRun:
 
 
 def describe_without_case(session: Path) -> Iterator[str]:
-    """Describe the launches of a plan that have no case on a site."""
     for launch in read_plan(session):
         if not launch.all_cases:
             title = f"partition {launch.partition.partition(':')[2]!r}: defaults: left_out_above"

@@ -198,7 +198,6 @@ def standardise_deviations(one: JudgedSlowdown) -> list[float]:
 
 
 def exclude_controls(some: Sequence[JudgedSlowdown]) -> list[JudgedSlowdown]:
-    """Exclude the cases that an MPI has a part in."""
     return [slowdown for slowdown in some if not is_control(slowdown.case)]
 
 

@@ -129,7 +129,6 @@ def describe_cause(cause: CommonCause) -> str:
 
 
 def describe_cause_briefly(cause: CommonCause) -> str:
-    """Describe a cause by its cases and slowdown alone."""
     return f"{cause.partition}: {describe_cause_cases(cause)}"
 
 

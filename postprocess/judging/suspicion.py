@@ -236,5 +236,4 @@ def _name_trials(result: CaseResult) -> str:
 
 
 def list_suspects(results: Sequence[CaseResult]) -> list[Case]:
-    """List the cases that one session has left in doubt."""
     return [result.case for result in results if result.verdict == Verdict.SUSPECT]

@@ -45,7 +45,6 @@ class Case:
 
     @classmethod
     def from_key(cls, key: str) -> "Case":
-        """Return the case of a key. Raises ValueError if it is none."""
         match = KEY.fullmatch(key)
         if not match:
             raise ValueError(f"{key!r} is not the key of a case")

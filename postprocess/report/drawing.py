@@ -89,14 +89,12 @@ class Chapter:
 
 
 def list_environments(results: Iterable[CaseResult]) -> list[str]:
-    """List names of the environments, in the order of their styles."""
     return sorted({result.case.environment for result in results})
 
 
 def build_lines(
     results: Iterable[CaseResult], x: str, styles: Mapping[str, int], strict: bool
 ) -> tuple[PanelLine, ...]:
-    """Build a line for each environment over one field of the case."""
     found: dict[str, list[Point]] = {}
     for result in sorted(results, key=lambda r: r.case):
         failed = not result.counts_as_healthy(strict)

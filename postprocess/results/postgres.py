@@ -65,7 +65,6 @@ VIEWS = {
 
 
 def create_views(connection: psycopg.Connection) -> None:
-    """Create the views, or replace those that are there."""
     connection.execute(sql.SQL(INDEX))
     for name, query in VIEWS.items():
         words = sql.SQL("CREATE OR REPLACE VIEW {} AS ").format(sql.Identifier(name))
@@ -171,7 +170,6 @@ def declare_column(name: str) -> sql.Composed:
 
 
 def join_columns(columns: Any) -> sql.Composed:
-    """Join names of columns, separated by commas."""
     return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 

@@ -265,7 +265,6 @@ class Night:
 
 
 def read_nights(rows: Sequence[dict[str, Any]]) -> Iterator[Night]:
-    """Read the nights of a case from its rows, which are sorted by time."""
     for _, group in groupby(rows, key=lambda row: (row["started_utc"], row["session"])):
         launches = list(group)
         values = [launch["value"] for launch in launches if launch["value"] is not None]

@@ -148,7 +148,6 @@ def summarise_session(
     phases: dict[str, float],
     causes: Sequence[str] = (),
 ) -> SessionSummary:
-    """Summarise a session that ends now, on this machine."""
     return SessionSummary(
         plumbline=VERSION,
         session=session.name,

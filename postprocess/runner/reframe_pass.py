@@ -344,7 +344,6 @@ def shorten_test_name(name: str) -> str:
 def finish_launch(
     launch: PlannedLaunch, reframe: ReframeDriver, entries: Sequence[reframe_report.ReportedTest]
 ) -> FinishedLaunch:
-    """Assess one planned launch from its files and ReFrame's report."""
     entry = reframe_report.find_test_entry(entries, launch.test, launch.partition, launch.environment)
     blocked = reframe_report.find_blocking_test(entries, entry) if entry else None
     built = find_program(reframe.work, launch)

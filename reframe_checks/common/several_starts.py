@@ -8,7 +8,6 @@ from reframe_checks.common.base import LaunchCheck
 
 
 def launcher_words(check: LaunchCheck) -> str:
-    """Return the launcher's words in front of a program."""
     check.job.num_tasks = check.num_tasks
     check.job.num_tasks_per_node = check.num_tasks_per_node
     return check.job.launcher.run_command(check.job)

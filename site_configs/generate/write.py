@@ -42,7 +42,6 @@ class EnvironmentView:
 
 
 def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> EnvironmentView:
-    """Build the entry of one MPI in a site file."""
     pair = (facts.scheduler or LOCAL).choose_launcher(mpi)
     modules = list(facts.cray_modules) if mpi.origin == CRAY else list(mpi.modules)
     words = pair.launcher if isinstance(pair.launcher, tuple) else (pair.launcher,)
@@ -70,7 +69,6 @@ def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> Enviro
 
 
 def list_remarks(facts: MachineSurvey) -> list[str]:
-    """List the remarks that stand in the file for people."""
     found: list[str] = []
     if facts.scheduler:
         found += facts.scheduler.notes

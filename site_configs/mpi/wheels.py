@@ -60,7 +60,6 @@ def find_lock(name: str) -> Path:
 
 
 def read_locked_version(family: str) -> str:
-    """Read the version that the family's lock file pins."""
     first = files.read_text(find_lock(family)).split()[0]
     return first.partition("==")[2]
 

@@ -53,7 +53,6 @@ class DeclaredEntry:
 
 
 def list_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
-    """List all partitions or environments that the file declares."""
     configuration = reading.configuration or {}
     if kind == "partition":
         found = [each for system in configuration["systems"] for each in system["partitions"]]

@@ -203,7 +203,6 @@ def format_bindings(result: BindingsResult) -> str:
 
 
 def build_language_table(environment: str, rows: list[LanguageRatio]) -> TextTable:
-    """Build a row for each language and routine, a column for each size."""
     sizes = sorted({row.bytes for row in rows})
     cells: dict[tuple[str, str], dict[int, str]] = {}
     for row in rows:

@@ -318,7 +318,6 @@ def build_agreement_document(
 
 
 def agreement_as_data(agreement: compare.AgreementResult, session: str) -> dict[str, Any]:
-    """Return ratios, findings and gaps as data."""
     return {
         "session": session,
         "good": agreement.good,

@@ -178,7 +178,6 @@ class LanguageRow:
 
     @property
     def difference(self) -> str:
-        """What the interval shows, in a word."""
         if self.low <= 1 <= self.high:
             return "none shown"
         return "slower" if self.low > 1 else "faster"

@@ -202,7 +202,6 @@ def _find_crossovers(history: History, each: PrintedCrossover) -> str:
 
 
 def build_kernel_tables(history: History) -> list[TextTable]:
-    """Build tables 6 to 8 of Taboada et al."""
     return [_kernel_table(source, kernels) for source, kernels in _group_by_source(history.kernels).items()]
 
 

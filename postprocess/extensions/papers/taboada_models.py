@@ -318,7 +318,6 @@ _Chosen = Mapping[str, ChosenModel]  #: by MPI
 
 
 def draw_models(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
-    """Draw figures 1 to 4 of each machine under each condition."""
     groups: dict[tuple[str, str], dict[str, list[MeasuredModel]]] = {}
     for model in fit_measured(measured):
         machine, _, cache, sync = model.place

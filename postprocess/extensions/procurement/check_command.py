@@ -323,7 +323,6 @@ def print_violations(
 
 
 def describe_signer(seal: sealed.SealedFolder) -> str:
-    """Describe who signed, as far as it was asked."""
     if seal.signer or any(violation.code is Code.SIGNER_UNKNOWN for violation in seal.violations):
         return f"signed by {seal.by}"
     return f"signed by {seal.by}: {sealed.UNKNOWN}"

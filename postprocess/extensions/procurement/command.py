@@ -57,7 +57,6 @@ def add_new_arguments(parser: Parser) -> None:
 
 
 def run_new(_: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Write a set of rules. Returns 0."""
     path = arguments.file
     try:
         files.create_file(path, read_rule_set(arguments.set).encode())
@@ -164,7 +163,6 @@ RUN = Command(
 
 
 def add_sheet_arguments(parser: Parser) -> None:
-    """Add the folder, and the form that is read back."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the offer")
     parser.group(READ).add_argument(
         "--read", type=Path, metavar="FILE", help="take what was typed into this form, CSV or XLSX"
@@ -224,7 +222,6 @@ def write(folder: Path, offer: OpenedOffer, rows: list[FormRow]) -> None:
 
 
 def add_seal_arguments(parser: Parser) -> None:
-    """Add folder, key and file."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the offer")
     how = parser.group(HOW)
     how.add_argument(

@@ -311,7 +311,6 @@ def tabulate_scores(found: OfferComparison) -> TextTable:
 
 
 def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
-    """Tabulate commitments, ratios and projections."""
     committed, ratios, projected = [], [], []
     for row in found.rows:
         label = (row.case.name, row.case.demand, size(row.bytes))
@@ -363,7 +362,6 @@ def format_comparison_csv(found: OfferComparison) -> str:
 
 
 def build_comparison_json(found: OfferComparison) -> dict[str, Any]:
-    """Build offers side by side for programs."""
 
     def by_name(row: ComparedRow, field: str, missing: str | None = None) -> dict[str, Any]:
         offers = zip(found.names, row.offers, strict=True)

@@ -227,7 +227,6 @@ def find_delivered(row: MeasuredRow, delivered: Sequence[MeasuredRow]) -> Measur
 
 
 def list_undecided(acceptance: Acceptance) -> list[JudgedRow]:
-    """List the rows that need more launches."""
     return [row for row in acceptance.rows if row.found.verdict == RowVerdict.UNDECIDED]
 
 

@@ -35,7 +35,6 @@ def list_links_looks(rules: Rules, nodes: int, exact: bool) -> tuple[int, ...]:
 def judge_links(
     rules: Rules, rule: LinksRule, machine: MachineFacts, evidence: Sequence[LaunchEvidence]
 ) -> JudgedLinks:
-    """Judge all pairs of the nodes of a machine that the rule asks for."""
     nodes = count_nodes(rule.nodes, machine)
     checked = [text.check_sweep_launch(each.finish()) for each in evidence]
     whole = [run for run in checked if run.outcome.records]

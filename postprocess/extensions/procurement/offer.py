@@ -303,7 +303,6 @@ def collect_rows(rules: Rules, evidence: Sequence[LaunchEvidence]) -> list[Measu
 
 
 def match_cases(plan: OfferPlan, cases: Sequence[Case]) -> Iterator[tuple[AskedCase, Case]]:
-    """Match measured cases with those of the rules."""
     for case in cases:
         for asked in plan.possible:
             if case.bytes in asked.case.bytes and asked.matches(case, case.bytes):

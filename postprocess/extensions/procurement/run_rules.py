@@ -344,7 +344,6 @@ class SpeedLimit:
 
 
 def list_speed_limits(case: Case, unit: str, told: ToldFacts) -> list[SpeedLimit]:
-    """List what a value of a case cannot be faster than."""
     several = case.processes > case.per_node
     cold = case.cache in (EVICT, FLUSH)
     wire, memory = told.link_gbit_per_s * 1e9 / 8, told.memory_gbyte_per_s * 1e9

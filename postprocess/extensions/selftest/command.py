@@ -186,7 +186,6 @@ def run_nights(
 
 
 def describe_night(night: FinishedNight) -> str:
-    """Describe the result of a night, in few words."""
     targets = [row for row in night.rows if row.target]
     others = sum(row.regressed for row in night.rows if not row.target)
     cleared = sum(row.verdict == "cleared" for row in night.rows)

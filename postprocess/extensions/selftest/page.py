@@ -158,7 +158,6 @@ class SelftestPage:
 def build_selftest_page(
     begun: SelftestHeader, nights: Sequence[FinishedNight], scores: score.SelftestScores
 ) -> SelftestPage:
-    """Build what is shown of a self-test of nights."""
     over = f" spread over {begun.spread:g} min" if begun.spread else ""
     seconds = sum(night.seconds for night in nights)
     return SelftestPage(

@@ -211,7 +211,6 @@ class SharedCase(NamedTuple):
 
     @classmethod
     def from_key(cls, key: str) -> SharedCase:
-        """Return the case of a key. Raises ValueError if it is none."""
         partition, *others = key.split("/")
         case = Case.from_key(":".join(["any", "any", "any", *others]))
         return cls.of(case)._replace(partition=partition)  # or partition and environment
@@ -247,7 +246,6 @@ class SharedCase(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Return whether it times no MPI call."""
         return self.program == "mpicost" and self.routine in CONTROLS
 
 

@@ -107,7 +107,6 @@ COMPUTED = (data.FILE, DECISION, HTML, MARKDOWN, JSON)
 
 
 def add_verify_arguments(parser: Parser) -> None:
-    """Add the dossier and who may sign."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="directory of the comparison")
     parser.group(HOW).add_argument(
         "--signers",

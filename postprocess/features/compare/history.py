@@ -117,7 +117,6 @@ def draw_round(seed: int, number: int, versions: Sequence[str]) -> list[str]:
 
 
 def judge_history(stored: StoredComparison) -> JudgedHistory:
-    """Judge a history by what was measured until now."""
     header, rounds = stored.header, count_rounds(stored)
     found = collect_rounds(stored)
     names = list(header.sides)
@@ -185,7 +184,6 @@ def list_changes(case: CaseRounds, names: Sequence[str]) -> Iterator[tuple[int, 
 
 
 def describe_step(before: int, after: int, rounds: int, result: PairedResult) -> VersionStep:
-    """Put together what is shown of a step."""
     estimate = result.estimate
     finite = estimate is not None and math.isfinite(estimate.lower)
     return VersionStep(
@@ -201,7 +199,6 @@ def describe_step(before: int, after: int, rounds: int, result: PairedResult) ->
 def describe_history(
     key: str, case: CaseRounds, names: Sequence[str], steps: Sequence[VersionStep]
 ) -> CaseHistory:
-    """Put together what is shown of a case."""
     versions = []
     for name in names:
         values = [each.value.value or 0.0 for each in case.measured.get(name, {}).values()]

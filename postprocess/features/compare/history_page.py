@@ -62,7 +62,6 @@ def format_history_facts(judged: JudgedHistory) -> list[str]:
 
 
 def format_steps(judged: JudgedHistory) -> list[str]:
-    """Format what each version changed, in a line each."""
     versions = judged.header.versions
     lines = []
     for after in range(1, len(versions)):

@@ -104,7 +104,6 @@ class JudgedComparison:
 
 
 def judge_comparison(stored: StoredComparison) -> JudgedComparison:
-    """Judge a comparison by what was measured until now."""
     if stored.header.unpaired:
         return judge_unpaired_comparison(stored)
     header, looks = stored.header, stored.looks or (6,)

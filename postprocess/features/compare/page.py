@@ -79,7 +79,6 @@ def write_comparison_page(
 
 
 def render_comparison(judged: JudgedComparison, decided: SignedDecision | None = None) -> dict[str, str]:
-    """Render all pages of a comparison, by the names of the files."""
     context = {**build_comparison_context(judged), "decided": format_decided(decided) if decided else []}
     names = (f"old: {judged.header.old.label}", f"new: {judged.header.new.label}")
     legend = {"sides": draw_line_keys(names)}
@@ -211,7 +210,6 @@ def format_decided(decided: SignedDecision) -> list[str]:
 
 
 def build_ratio_heat_maps(cases: Sequence[ComparedCase]) -> list[RatioHeatMap]:
-    """Build a heat map of each place, routine by size."""
     maps = []
     for place in sorted({case.case.place for case in cases}):
         own = [case for case in cases if case.case.place == place]
@@ -377,7 +375,6 @@ def build_cards(cases: Sequence[ComparedCase]) -> tuple[RatioAxis, list[RoutineC
 
 
 def build_axis(cases: Sequence[ComparedCase]) -> RatioAxis:
-    """Build the axis that holds all ratios, and most intervals."""
     ratios = [math.log(ratio) for case in cases if (ratio := find_ratio(case))]
     limits = sorted(math.log(limit) for case in cases for limit in case.limits or () if limit > 0)
     cut = len(limits) // 20

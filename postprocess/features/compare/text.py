@@ -102,7 +102,6 @@ def format_margins(margins: Sequence[float]) -> str:
 
 
 def format_verdict_counts(judged: JudgedComparison) -> str:
-    """Format the number of measured cases by verdict."""
     counts = judged.counts.items()
     found = [f"{n} {verdict}" for verdict, n in counts if verdict != ComparisonVerdict.SKIPPED]
     return ", ".join(found) or "no case"

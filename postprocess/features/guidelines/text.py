@@ -50,7 +50,6 @@ class GuidelineResult:
 
     @property
     def places(self) -> list[judge.Place]:
-        """Where something was compared, sorted."""
         return sorted({each.place for each in self.judged})
 
     def count(self, standing: judge.Standing) -> int:
@@ -128,7 +127,6 @@ def format_ratio(ratio: float | None, limits: tuple[float, float] | None) -> str
 
 
 def build_violation_tables(violated: Sequence[judge.JudgedGuideline]) -> list[TextTable]:
-    """Build a table of violations for each place, the worst first."""
     return [
         TextTable(
             str(place),
@@ -152,7 +150,6 @@ def build_violation_tables(violated: Sequence[judge.JudgedGuideline]) -> list[Te
 
 
 def build_override_tables(overrides: Sequence[judge.JudgedOverride]) -> list[TextTable]:
-    """Build a table of what settings do, for each place."""
     return [
         TextTable(
             f"{place}: settings of the MPI",

@@ -100,7 +100,6 @@ def build_sweeps(finished: Sequence[FinishedLaunch], per_switch: int = 0) -> lis
 
 
 def build_sweep(launches: Sequence[FinishedLaunch], per_switch: int = 0) -> PairSweep:
-    """Build the matrices of one environment on one partition."""
     nodes = tuple(
         sorted({name for launched in launches for name in list_rank_hosts(launched.run)}, key=natural_sort_key)
     )

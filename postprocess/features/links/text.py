@@ -57,7 +57,6 @@ class LinkFinding:
 
 
 def describe_findings(sweep: PairSweep, analysis: detect.SweepAnalysis) -> list[LinkFinding]:
-    """Describe every finding, nodes first."""
     found = [
         LinkFinding("node", (who,), describe_node(sweep, analysis, same))
         for who, same in group_by_subject(analysis.nodes).items()

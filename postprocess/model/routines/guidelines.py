@@ -85,7 +85,6 @@ def list_table() -> dict[str, list[int]]:
 
 
 def list_guidelines(measured: Sequence[Measured]) -> list[Guideline]:
-    """List the guidelines of which both sides were measured, sorted."""
     there = set(measured)
     found = (
         guideline for guideline in _all_guidelines(measured) if {guideline.special, guideline.general} <= there

@@ -220,7 +220,6 @@ def format_routines(cases: Iterable[Case]) -> str:
 
 
 def is_control(case: Case) -> bool:
-    """Return whether a case times no MPI call."""
     return case.program == "mpicost" and case.routine in CONTROLS
 
 

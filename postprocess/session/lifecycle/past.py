@@ -44,7 +44,6 @@ def read_past(work: WorkDirectory, summary: SessionSummary) -> Past:
 
 
 def read_frame(work: WorkDirectory, summary: SessionSummary) -> pl.DataFrame:
-    """Read the headlines of a session and of the nights before it."""
     started = summary.started_utc
     since = parse_utc(started) - timedelta(days=DAYS)
     columns = list(dict.fromkeys([*NIGHT_COLUMNS, *DRIFT_COLUMNS]))
@@ -56,7 +55,6 @@ def read_frame(work: WorkDirectory, summary: SessionSummary) -> pl.DataFrame:
 
 
 def describe_step(trend: Trend, finding: DriftFinding) -> Step:
-    """Describe a change of the level of a case."""
     nights = trend.nights
     size = format_signed(math.expm1(finding.size))
     until = "" if finding.end is None else f" to {nights.started[finding.end][:10]}"

@@ -267,7 +267,6 @@ def find_rule_faults(rules: Rules) -> Iterator[tuple[str, str]]:
 
 
 def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
-    """Find what is wrong with what holds for all cases."""
     if rules.schema != SCHEMA:
         yield "schema", f"is {rules.schema}, and this version knows {SCHEMA}; write {SCHEMA}"
     if words := [word for word in rules.tell if word not in TOLD]:

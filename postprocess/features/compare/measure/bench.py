@@ -298,7 +298,6 @@ class ComparisonBench:
         seconds: float,
         values: Sequence[data.LaunchValues],
     ) -> None:
-        """Write down what a pass says."""
         done = data.ComparisonPass(block, position, name, session.name, round(seconds, 2), tuple(values))
         data.append_record(self.path, done)
 

@@ -79,7 +79,6 @@ def select_measured(said: LaunchValues) -> frozenset[SharedCase]:
 
 
 def list_job_cases(job: Job) -> frozenset[SharedCase]:
-    """List what a job measures, whatever the environment."""
     return frozenset(SharedCase.of(case) for launch in job.launches for case in launch.cases)
 
 
