@@ -41,6 +41,8 @@ ONLY_MPICOST = "of the standard ABI of MPI, only mpicost is built"
 
 @dataclass(frozen=True)
 class Installed:
+    """One program that is installed for one MPI."""
+
     folder: Folder  #: with the executables, or with folders of them
     #: Needed to run; values as a shell reads them
     env: Mapping[str, str] = field(default_factory=dict)
