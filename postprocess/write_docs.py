@@ -59,10 +59,7 @@ class Command:
 
 
 def commands(parser: Parser, words: tuple[str, ...] = ()) -> Iterator[Command]:
-    """Yield the command of a parser, then all below it.
-
-    :param words: that choose the command of this parser
-    """
+    """Yield the command of a parser, then all below it."""
     below = subcommands(parser)
     yield Command(
         words=words,

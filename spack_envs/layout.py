@@ -44,7 +44,6 @@ class SourceError(SpackEnvironmentError):
 def extract_spack_error(output: str) -> SpackEnvironmentError:
     """Extract the reason of a failure in one line, with the fix where it is known; never empty.
 
-    :param output: all that Spack wrote.
     :returns: a ``SourceError`` if a source cannot be fetched.
     """
     lines = FOLD.sub("", output).splitlines()
@@ -170,8 +169,6 @@ def build_attribute(ours: Path, folder: str) -> str:
 
     Spack's hash of a package sees no more than its own ``package.py``: without this line, programs would not be
     built again when their flags are changed elsewhere.
-
-    :param folder: of the package
     """
     digest = hashlib.sha256()
     for path in sorted([*ours.glob("*.py"), *ours.glob(f"packages/{folder}/*.py")]):

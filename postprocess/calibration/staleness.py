@@ -56,7 +56,6 @@ def find_stale(
     """Find the staleness of one reference file, the stale cases first.
 
     :param nights: by key, of the cases that were measured since their calibration
-    :param machine: the one at hand
     :param days: after which a reference is old
     :param nodes: of the partition; 0 if that is not known
     """

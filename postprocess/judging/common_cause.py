@@ -139,7 +139,6 @@ def compute_log_deviations(
     """Compute by how much (log) each launch was slower than the mean of those whose ranks lay alike.
 
     :param latencies: time from core to core of each launch, in seconds, or None
-    :param unit: of the values
     """
     if len(values) < 2 or min(values) <= 0:
         return ()

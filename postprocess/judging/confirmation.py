@@ -196,11 +196,8 @@ def confirm_slow_cases(
 ) -> Confirmation:
     """Measure what looked slow again: ``regressed``, ``suspect`` or ``cleared``, and causes in common.
 
-    :param finished: the launches behind the results
-    :param selection: what the session ran
     :param measure: runs a selection in fresh launches and returns what became of them
     :param since: says of a common cause when it began; empty if it is not known
-    :param history: the last sessions of the cases
     :param wait: ends when more may be measured of what the first fresh launches left open
 
     What ends a confirmation run or the wait, a signal too, is returned with what was decided until then; the

@@ -227,7 +227,6 @@ def find_unplanned_environments(
 
     Of a partition without any planned launch, provisional (unreviewed) references say nothing.
 
-    :param provisional: where unreviewed references are
     :raises postprocess.references.reference_file.ReferenceFileError: for a reference file with a fault.
     """
     fix = "bring it back, or remove the file if it is gone for good"

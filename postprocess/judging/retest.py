@@ -90,9 +90,6 @@ def list_avoided_nodes(targets: Iterable[RetestTarget], nodes: int, needed: int)
     """List the nodes on which something was slow, as a scheduler knows them: without their domain.
 
     Empty if too few others are left.
-
-    :param nodes: of the partition
-    :param needed: by the job
     """
     avoided = {host.split(".")[0] for target in targets for host in target.avoided}
     return sorted(avoided) if nodes - len(avoided) >= needed else []

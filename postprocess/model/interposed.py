@@ -60,7 +60,6 @@ LIBRARY = f"lib/{DELAY_LIBRARY}"  #: below the prefix of mpicost
 def describe_unplanned_injection(run: Mapping[str, Any], planted: bool) -> str:
     """Describe a launch that was delayed and not planned so, or the other way round; empty for any other.
 
-    :param run: the run record of the launch
     :param planted: whether the plan says that delays are planted into it
     :returns: one line; empty if all is as planned
     """

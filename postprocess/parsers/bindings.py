@@ -29,7 +29,6 @@ class Exchange:
 def read_exchange(output: str, library: str, sizes: Sequence[int] = ()) -> Exchange:
     """Read the output of a start, whole and right.
 
-    :param library: what MPI_Get_library_version has to say in it
     :param sizes: in bytes, rising; none for those that the ping-pong has
     :raises RecordError: for whatever is wrong, in one line
     """

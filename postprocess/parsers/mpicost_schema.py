@@ -137,10 +137,7 @@ def _check_proof(proof: JsonObject, cache: str) -> None:
 
 
 def check_flush_sum(run: JsonObject, end: JsonObject, trials: int) -> None:
-    """Check that every flush was carried out: each adds one to every line of the array that is walked.
-
-    :param trials: of all cases
-    """
+    """Check that every flush was carried out: each adds one to every line of the array that is walked."""
     lines = -(-(run.integer("flush_bytes") // 8) // 8)
     expected = lines * (trials + PROOFS) if lines else 0
     if end.integer("flush_sum") != expected:
@@ -148,10 +145,7 @@ def check_flush_sum(run: JsonObject, end: JsonObject, trials: int) -> None:
 
 
 def check_evicted_lines(run: JsonObject, end: JsonObject, trials: int) -> None:
-    """Check that every eviction was carried out: each takes the guard's lines at least, on every rank.
-
-    :param trials: of all cases
-    """
+    """Check that every eviction was carried out: each takes the guard's lines at least, on every rank."""
     if run.text("cache") != EVICT:
         if EVICTED in end.fields:
             raise ValueError(f"{EVICTED}: is there where cache is {run.text('cache')}")

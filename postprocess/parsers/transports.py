@@ -80,10 +80,7 @@ def read_transports(output: str) -> dict[str, str]:
 
 
 def read_paths(output: str) -> list[TransportPath]:
-    """Read by what each class of pairs of a verbose launch talks; each way once, with its first line.
-
-    :param output: all that its processes printed
-    """
+    """Read by what each class of pairs of a verbose launch talks; each way once, with its first line."""
     lines = output.splitlines()
     fabrics = {match[1] for line in lines if (match := INTEL_FABRIC.search(line))}
     found = [path for line in lines for path in read_line(line, fabrics)]

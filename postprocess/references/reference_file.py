@@ -80,7 +80,6 @@ def parse_rows(
 ) -> tuple[dict[int, Row], list[str]]:
     """Parse what can be read of a table, by number of the row (the header is row 1); and every fault of it.
 
-    :param name: of its file
     :param read: makes something of a row, from its number and its cells by column, or raises ValueError
     """
     header, *lines = text.split("\n")

@@ -30,10 +30,7 @@ HOW_TO_READ = (
 
 
 def build_document(summary: SessionSummary, past: first_screen.Past) -> Document:
-    """Build the document of a session.
-
-    :param past: the nights of its cases
-    """
+    """Build the document of a session."""
     groups = first_screen.list_numbered_groups(summary)
     host = summary.machine.host or "an unnamed host"
     wrong = overview.describe_contradiction(summary)

@@ -122,7 +122,6 @@ def format_group(numbered: NumberedGroup, shown: Sequence[CaseResult], width: in
     """Format a group as lines.
 
     :param shown: the cases of it that are listed
-    :param width: columns of a sentence
     """
     group = numbered.group
     verdict = Text(str(group.verdict), "bold red" if numbered.failed else "yellow")

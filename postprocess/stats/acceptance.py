@@ -21,11 +21,7 @@ from scipy.special import ndtri, stdtrit
 
 
 def compute_exceedance(others: int, own: int, largest: int) -> float:
-    """Compute the probability that so many largest values are all of one's own sample, by chance alone.
-
-    :param others: size of the other sample
-    :param own: size of one's own
-    """
+    """Compute the probability that so many largest values are all of one's own sample, by chance alone."""
     return math.comb(own, largest) / math.comb(others + own, largest)
 
 

@@ -245,10 +245,7 @@ def compute_probabilities(
 def moderate_spreads(
     spreads: NDArray[np.float64], degrees: NDArray[np.int_], groups: Sequence[Hashable]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Draw each spread towards that of its group; those of small groups towards that of all.
-
-    :param degrees: of freedom of each spread
-    """
+    """Draw each spread towards that of its group; those of small groups towards that of all."""
     members: Mapping[Hashable, list[int]] = {
         group: [n for n, each in enumerate(groups) if each == group] for group in set(groups)
     }

@@ -67,7 +67,6 @@ class KnownBands:
         """Explain why values were not held against references; the command that calibrates is on its own line.
 
         :param launches: those that ended well
-        :param site: the site's file
         """
         different = [name for name in names if name in self.differences]
         if different:

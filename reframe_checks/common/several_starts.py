@@ -18,7 +18,6 @@ def lines_of_mpicost(
 ) -> Iterator[str]:
     """Yield the commands of one start; mpicost needs no witness.
 
-    :param words: those of the launcher
     :param variables: of this start alone; the launcher's own words may name them
     """
     program = str(getattr(check.mpicost, "program", "mpicost"))

@@ -135,7 +135,6 @@ def adopt_layer(mpi: Mpi, layer: str, folder: str, word: str) -> Mpi | Unusable:
     """Return an MPI as it runs on a library below it; or why it does not.
 
     :param folder: of the library; empty for the MPI's own
-    :param word: by which the user asked for it
     """
     name, _, version = layer.partition("@")
     known = KNOWN[name]
@@ -227,10 +226,7 @@ def find_header_folder(folder: Path) -> Path | None:
 
 
 def adopt_standard_abi(mpi: Mpi, word: str) -> Mpi | Unusable:
-    """Return an MPI as it is used by its standard ABI; or why it cannot be.
-
-    :param word: by which the user asked for it
-    """
+    """Return an MPI as it is used by its standard ABI; or why it cannot be."""
     folder = find_abi_folder(Path(mpi.prefix))
     if folder is None:
         return Unusable(word, mpi.origin, f"it has no standard ABI of MPI: no {LIBRARY} below {mpi.prefix}/lib")

@@ -34,7 +34,6 @@ def find_login_mpis(
     """Ask every MPI of this node what it is. No MPI program is started.
 
     :param wheel_root: where wheels are installed; those that are there already are MPIs of this node.
-    :param families: families to install from wheels.
     :param wheel_folder: the only place to take wheels from; None for the package index
     """
     listing = list_modules()

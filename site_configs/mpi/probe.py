@@ -155,7 +155,6 @@ def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:
 def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str], *link: str) -> str:
     """Compile a program, and return what two processes of it print.
 
-    :param source: the program, in C
     :param link: further options of its compilation
     :raises ProbeError: if it cannot be compiled, or does not end well.
     """
@@ -169,7 +168,6 @@ def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str], *link
 def find_world_library(launcher: str | Path, output: str, of: str | Path) -> str:
     """Find what a world of two processes said of its library.
 
-    :param launcher: that started them
     :param output: what :data:`PROGRAM` printed
     :param of: what their program was made with
     :raises ProbeError: if it was no such world.

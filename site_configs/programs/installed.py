@@ -73,7 +73,6 @@ def build_extras(programs: Mapping[str, str | Installed], lacking: Mapping[str, 
 def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> str:
     """Find where a program of an environment comes from; empty if it cannot be had.
 
-    :param extras: of the environment.
     :param spack: Spack's executable; empty where no Spack can be had.
     """
     if extras.get(STANDARD_ABI):

@@ -53,7 +53,6 @@ def gather_wheel_files(
     pip takes them from where the user's settings say, and holds each against the hashes of its lock file.
 
     :param scratch: an empty folder on the same file system
-    :param now: is told what goes on
     :returns: names of the files that belong there, and the packages that could not be had.
     """
     wheels.mkdir(exist_ok=True)

@@ -217,10 +217,7 @@ def load_languages(work: Path) -> list[LanguageRow]:
 
 
 def build_language_table(language: str, title: str, said: str, rows: Sequence[LanguageRow]) -> TextTable:
-    """Build a row for each case in which a language was measured beside C.
-
-    :param said: what a paper says of it
-    """
+    """Build a row for each case in which a language was measured beside C."""
     return TextTable(
         title,
         ("MPI", "binding", "routine", "size"),

@@ -136,10 +136,7 @@ TOLD_BADLY = (Code.TOLD_MISSING, Code.TOLD_DAMAGED)
 def list_next_steps(
     folder: Path, found: Iterable[Violation], run: Sequence[str]
 ) -> Iterator[tuple[str, list[str]]]:
-    """List what to do next with an offer that was measured, each with its command.
-
-    :param run: the command that measured it
-    """
+    """List what to do next with an offer that was measured, each with its command."""
     grave = {violation.code for violation in found if violation.code.grave}
     mine = grave - {*MENDED_BY_PASSES, *TOLD_BADLY}
     check = ["./plumbline", "offer", "check", str(folder)]

@@ -94,7 +94,6 @@ def measure_links(bench: OfferBench, rule: LinksRule, environment: str) -> None:
     """Measure all pairs of nodes until they are decided, or looks end; nothing where there are too few nodes.
 
     :param bench: whose folder is that of the sweep
-    :param environment: MPI with which they are measured
     """
     bench.remove_unlisted()
     machine = bench.plan.machine

@@ -213,7 +213,6 @@ def publish_page(
 ) -> int:
     """Show a result, and write ``selftest.md`` and ``selftest.json`` beside its values; the exit status.
 
-    :param values: where every value is, in words
     :raises UsageError: if they cannot be written.
     """
     print(page.text, end="", flush=True)

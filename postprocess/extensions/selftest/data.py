@@ -44,7 +44,6 @@ def schedule_nights(
     Each plant comes at least so many times, over environments and routines in turn. What slows everything has
     nights of its own: in the same night as others it would be the one cause of theirs too.
 
-    :param cases: of all environments
     :raises UsageError: for a plant that slows none of an environment's cases
     """
     environments = sorted({case.environment for case in cases})

@@ -192,7 +192,6 @@ def score_nights(nights: Sequence[FinishedNight], names: Sequence[str], planned:
     """Score these nights.
 
     :param names: of the plants that the self-test was begun with
-    :param planned: how many nights it was begun with
     """
     usual = compute_baseline_values(nights)
     of_plants = [row for night in nights for row in night.rows if row.plant]

@@ -216,8 +216,6 @@ def propose_settings(
     """Propose to try the settings of the old side on the new one, on what is slower or undecided.
 
     There is nothing to try where the user changed a setting, or planted a delay.
-
-    :param settings: by the variable that sets each
     """
     sides = (header.old, header.new)
     if header.control or any(side.set_env or side.plant for side in sides):

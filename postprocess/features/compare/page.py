@@ -68,7 +68,6 @@ def write_comparison_page(
 ) -> Path:
     """Write all pages of a comparison; return that for people. The JSON comes last: with it, all is there.
 
-    :param decided: what people have decided on it
     :raises UsageError: if they cannot be written
     """
     pages = render_comparison(judged, decided)

@@ -107,7 +107,6 @@ def show_parts(context: SessionContext, pages: Sequence[Path], summary: SessionS
     """Show the verdicts on several sessions that were kept, and say where their reports are.
 
     :param pages: their reports, the last one last
-    :param summary: of all of them
     """
     show_verdicts(context, summary)
     progress = context.progress

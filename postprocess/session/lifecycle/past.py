@@ -148,10 +148,7 @@ def render_index(entries: Iterable[SiteEntry], problems: Sequence[str] = ()) -> 
 
 
 def attach_rounds(entries: Iterable[SiteEntry]) -> list[SiteEntry]:
-    """Let each session that confirms suspects belong to the night before it on its machine.
-
-    :param entries: in the order of their start
-    """
+    """Let each session that confirms suspects belong to the night before it on its machine."""
     known: list[SiteEntry] = []
     night: dict[str, int] = {}  # the place of the last one of each machine
     for entry in entries:

@@ -108,7 +108,6 @@ def verify_data(
 ) -> DataVerification:
     """Verify the data of what OSU and IMB have measured, unless this build is verified already.
 
-    :param selection: with which it was measured
     :param afresh: whether to verify it even so
     """
     path = context.work.root / FILE

@@ -56,7 +56,6 @@ def run_confirmation(work: WorkDirectory, request: Request, progress: Progress) 
 def confirm_within(work: WorkDirectory, request: Request, progress: Progress, minutes: int, status: int) -> int:
     """Measure again what a night left suspect, until all is decided or so many minutes are over.
 
-    :param status: exit status of the night
     :return: the worst of all sessions
     """
     end = time.monotonic() + 60.0 * minutes

@@ -57,7 +57,6 @@ def list_fabrics(nodes: Facts) -> list[str]:
 def describe_node_facts(work: Path, finished: Sequence[FinishedLaunch], now: str) -> list[str]:
     """Describe what changed and what differs in lines, and remember how the nodes are set up now.
 
-    :param work: the work directory
     :param now: when the session began, in UTC
     """
     told = collect_node_facts(finished)
@@ -130,10 +129,7 @@ class KnownLaunches:
 
 
 def describe_late_nodes(work: Path, finished: Sequence[FinishedLaunch]) -> list[str]:
-    """Describe who was late in the launches of a night, each in one line, and remember them.
-
-    :param work: the work directory
-    """
+    """Describe who was late in the launches of a night, each in one line, and remember them."""
     known = recall(work / LATE_FILE, KnownLaunches)
     partitions: dict[str, list[FinishedLaunch]] = defaultdict(list)
     for run in finished:

@@ -355,9 +355,6 @@ def defer_measured_once(
     """Skip programs that the night has just calibrated in one launch: a second one would judge nothing.
 
     They run all the same if nothing else does, or if the user asks for a number of launches.
-
-    :param before: references before the calibration
-    :param after: references with what it measured
     """
     rest = {launch.program for launch in planned if launch.cases}
     deferred = {

@@ -176,7 +176,6 @@ def describe_misfit(
 ) -> str:
     """Describe why a comparison does not fit into its time, with a command that does.
 
-    :param command: of the user
     :param about: what takes how long, in words
     :param once: seconds of a round of everything
     :param rounds: that are needed, the trial run among them
@@ -237,7 +236,6 @@ class KeptTrial:
 def keep_trials(path: Path) -> Path | None:
     """Keep the trial runs of a comparison that is refused, beside where it was begun; None if it has none.
 
-    :param path: of its passes, which are gone then
     :raises UsageError: if they cannot be kept
     """
     if not data.read_comparison(path).passes:
@@ -253,7 +251,6 @@ def keep_trials(path: Path) -> Path | None:
 def remove_trials(path: Path) -> None:
     """Remove the trial runs that an earlier call kept in the folder of a comparison that is measured now.
 
-    :param path: of its passes
     :raises UsageError: if they cannot be removed
     """
     try:
@@ -265,13 +262,7 @@ def remove_trials(path: Path) -> None:
 def find_trial(
     folders: Iterable[Path], header: ComparisonHeader, name: str, keys: Collection[str]
 ) -> KeptTrial | None:
-    """Find the last trial run of a side that was made as it is to be made now, and in which nothing failed.
-
-    :param folders: of comparisons
-    :param header: of the comparison that needs it
-    :param name: of its side
-    :param keys: of all cases that it is to have
-    """
+    """Find the last trial run of a side that was made as it is to be made now, and in which nothing failed."""
     paths = [path for folder in folders if (path := folder / data.TRIAL).is_file()]
     for path in sorted(set(paths), key=lambda each: each.stat().st_mtime_ns, reverse=True):
         try:
