@@ -22,18 +22,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.extensions.agreement.compare import FEWEST_LAUNCHES, compute_ratio_interval
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.bindings import Exchange, read_exchange
-from site_configs.mpi.exchange import (
-    BATCHES,
-    ELEMENT,
-    NOT_FOUND,
-    RANKS,
-    ROUTINES,
-    SIZES,
-    TIMED_OUT,
-    Program,
-    list_options,
-    run_exchange,
-)
+from site_configs.mpi import exchange
 from site_configs.mpi.exchange import C as BASIS
 from site_configs.mpi.family import is_used_otherwise, parse_mpi_word
 from site_configs.mpi.inventory import take_inventory
@@ -137,7 +126,11 @@ def measure_mpi(
 
 
 def start_exchange(
-    program: Program, launcher: Sequence[str], library: str, sizes: Sequence[int], env: Mapping[str, str]
+    program: exchange.Program,
+    launcher: Sequence[str],
+    library: str,
+    sizes: Sequence[int],
+    env: Mapping[str, str],
 ) -> Exchange:
     """Start a program and read what it measured.
 
@@ -146,8 +139,10 @@ def start_exchange(
     :param sizes: in bytes, rising
     :raises RecordError: for whatever is wrong, in one line
     """
-    ran = run_exchange(program, (*launcher, "-n", str(RANKS)), list_options(sizes), env)
-    if ran.code in (NOT_FOUND, TIMED_OUT):
+    ran = exchange.run_exchange(
+        program, (*launcher, "-n", str(exchange.RANKS)), exchange.list_options(sizes), env
+    )
+    if ran.code in (exchange.NOT_FOUND, exchange.TIMED_OUT):
         raise RecordError(Verdict.CRASHED, ran.errors)
     try:
         read = read_exchange(ran.output, program.library or library, sizes)
@@ -163,7 +158,7 @@ def compare_with_c(environment: str, found: dict[Language, list[Exchange]]) -> l
     basis = next((runs for language, runs in found.items() if language.name == BASIS), None)
     if not basis:
         return []
-    cases = sorted(basis[0].seconds, key=lambda case: (ROUTINES.index(case[0]), case[1]))
+    cases = sorted(basis[0].seconds, key=lambda case: (exchange.ROUTINES.index(case[0]), case[1]))
     rows = []
     for language, runs in found.items():
         for case in cases:
@@ -215,7 +210,7 @@ def build_language_table(environment: str, rows: list[LanguageRatio]) -> TextTab
         tuple((*about, *(found.get(each, DASH) for each in sizes)) for about, found in order(cells)),
         (
             f"ratio within the round, with its 95 % interval over {plural(rows[0].launches, 'launch', 'es')}, "
-            f"and microseconds over C; a launch counts by the least of {BATCHES} batches",
+            f"and microseconds over C; a launch counts by the least of {exchange.BATCHES} batches",
             "C: microseconds of a call; C again: the same program once more, and so what cannot be told apart",
             *([MPI4PY] if any(row.language.startswith("mpi4py") for row in rows) else []),
         ),
@@ -247,7 +242,7 @@ def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progres
     :raises UsageError: for anything that is the user's to mend.
     """
     kinds = check_bindings_options(arguments)
-    sizes = sorted({*(arguments.bytes or SIZES)})
+    sizes = sorted({*(arguments.bytes or exchange.SIZES)})
     with work.held(), tempfile.TemporaryDirectory(dir=work.root, prefix="bindings-") as scratch:
         with progress.phase("set-up"):
             mirror = choose_mirror(work.root, None, progress)
@@ -303,6 +298,6 @@ def check_bindings_options(arguments: argparse.Namespace) -> tuple[str, ...]:
         raise UsageError(
             f"--launches {arguments.launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
         )
-    if odd := [size for size in arguments.bytes if size % ELEMENT or not size]:
-        raise UsageError(f"--bytes {odd[0]}: choose multiples of {ELEMENT}, above 0")
+    if odd := [size for size in arguments.bytes if size % exchange.ELEMENT or not size]:
+        raise UsageError(f"--bytes {odd[0]}: choose multiples of {exchange.ELEMENT}, above 0")
     return kinds

@@ -19,14 +19,7 @@ from postprocess.cli.options import SITE, add_json, add_options
 from postprocess.cli.output_files import add_output_directory, check_page
 from postprocess.cli.parser import HOW, Command, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.procurement import comparison, protocol, sealed
-from postprocess.extensions.procurement.accept import (
-    AcceptanceDemand,
-    CheckedAcceptance,
-    check_acceptance,
-    is_acceptance,
-    run_acceptance,
-)
+from postprocess.extensions.procurement import accept, comparison, protocol, sealed
 from postprocess.extensions.procurement.builds import OfficialSource
 from postprocess.extensions.procurement.measure import find_unplanned, locate_folder, plan_on_site, select_offer
 from postprocess.extensions.procurement.offer import OpenedOffer, open_offer
@@ -274,8 +267,8 @@ def print_check(
     official = OfficialSource(work.source)
     with nullcontext(path) if path.is_dir() else sealed.unpacked(path) as folder:
         is_sealed = folder is not path or signers is not None
-        if is_acceptance(folder):
-            accepted = check_acceptance(folder, official, issued, signers, is_sealed)
+        if accept.is_acceptance(folder):
+            accepted = accept.check_acceptance(folder, official, issued, signers, is_sealed)
             return print_acceptance(path, accepted, report)
         if is_sealed:
             found = sealed.check_opened(folder, official, issued, signers)
@@ -298,7 +291,7 @@ def print_offer(path: Path, found: sealed.CheckedOffer, report: Path | None = No
     return int(is_rejected(violations))
 
 
-def print_acceptance(path: Path, checked: CheckedAcceptance, report: Path | None) -> int:
+def print_acceptance(path: Path, checked: accept.CheckedAcceptance, report: Path | None) -> int:
     """Print what is wrong with an acceptance, and what it comes to. Returns the exit status of that."""
     violations = [*checked.violations, *checked.broken]
     print_violations(path, violations, checked.seal, report)
@@ -356,7 +349,7 @@ def add_accept_arguments(parser: Parser) -> None:
 
 def run_accept(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Accept a delivered machine, or not. Returns the exit status."""
-    demand = AcceptanceDemand(
+    demand = accept.AcceptanceDemand(
         arguments.offer.absolute(),
         locate_folder(arguments.output, work, "accept"),
         arguments.signers,
@@ -367,7 +360,7 @@ def run_accept(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if demand.key:
         check_page("--output", demand.sealed)
     arguments.output = None
-    return run_acceptance(work, build_request(work, arguments), demand, Progress())
+    return accept.run_acceptance(work, build_request(work, arguments), demand, Progress())
 
 
 ACCEPT = Command(

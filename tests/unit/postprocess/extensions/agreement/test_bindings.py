@@ -18,20 +18,10 @@ from postprocess.parsers.bindings import Exchange
 from site_configs.mpi import languages, wheels
 from site_configs.mpi.exchange import count_calls, list_cases
 from site_configs.mpi.family import Mpi
-from site_configs.mpi.languages import (
-    KINDS,
-    LANGUAGES,
-    Bench,
-    Unavailable,
-    find_fortran_wrapper,
-    find_module_folders,
-    prepare_rust,
-    select_languages,
-)
 
 
 def test_ratios_are_taken_within_the_round():
-    c, other = LANGUAGES[0], LANGUAGES[2]
+    c, other = languages.LANGUAGES[0], languages.LANGUAGES[2]
     runs = {
         c: [Exchange("single", {("bcast", 8): s}) for s in (1e-6, 2e-6, 4e-6)],
         other: [Exchange("single", {("bcast", 8): 3 * s}) for s in (1e-6, 2e-6, 4e-6)],
@@ -50,7 +40,7 @@ def test_ratios_are_taken_within_the_round():
 def test_a_barrier_is_measured_without_bytes():
     assert {("alltoall", 8), ("barrier", 0)} <= {*list_cases([8, 1000])}
     assert [size for routine, size in list_cases([8, 1000]) if routine == "barrier"] == [0]
-    c = {LANGUAGES[0]: [Exchange("single", dict.fromkeys(list_cases([8]), 1e-6))] * 3}
+    c = {languages.LANGUAGES[0]: [Exchange("single", dict.fromkeys(list_cases([8]), 1e-6))] * 3}
     text = format_bindings(BindingsResult("CPU", 1, rows=compare_with_c("mpich-5_0_2", c)))
     (row,) = (line.split() for line in text.splitlines() if line.split()[:1] == ["barrier"])
     assert row == ["barrier", "C", "1.00", "-"]
@@ -67,7 +57,7 @@ def test_what_has_no_row_is_told_and_counted():
 
 def test_c_again_alone_compares_no_language():
     """A command whose every language was skipped has not done what it was asked for."""
-    runs = dict.fromkeys(LANGUAGES[:2], [Exchange("single", {("bcast", 8): 1e-6})] * 3)
+    runs = dict.fromkeys(languages.LANGUAGES[:2], [Exchange("single", {("bcast", 8): 1e-6})] * 3)
     assert [each.name for each in runs] == ["c", "c-again"]
     result = BindingsResult("CPU", 1, rows=compare_with_c("mpich-5_0_2", runs))
     assert format_bindings(result).endswith("0 comparisons with C, 0 skipped, 0 errors\n")
@@ -75,16 +65,16 @@ def test_c_again_alone_compares_no_language():
 
 
 def test_c_is_always_chosen():
-    for kind in KINDS:
-        chosen = {each.name.partition("-")[0] for each in select_languages([kind])}
+    for kind in languages.KINDS:
+        chosen = {each.name.partition("-")[0] for each in languages.select_languages([kind])}
         assert chosen == {"c", kind}
-    assert select_languages() == [*LANGUAGES]
+    assert languages.select_languages() == [*languages.LANGUAGES]
 
 
-def make_bench(root: Path) -> Bench:
+def make_bench(root: Path) -> languages.Bench:
     root.joinpath("bin").mkdir(parents=True)
     mpi = Mpi("m-1", "mpich", "1", "", "path", str(root), str(root / "bin" / "mpicc"), "mpiexec")
-    return Bench(mpi, root, root)
+    return languages.Bench(mpi, root, root)
 
 
 def test_the_fortran_wrapper_is_beside_that_of_c(tmp_path):
@@ -92,10 +82,10 @@ def test_the_fortran_wrapper_is_beside_that_of_c(tmp_path):
     folder.mkdir()
     for name in ("mpicc", "mpicc.openmpi", "mpif90", "mpifort.openmpi"):
         (folder / name).touch()
-    assert find_fortran_wrapper(folder / "mpicc").name == "mpif90"
-    assert find_fortran_wrapper(folder / "mpicc.openmpi").name == "mpifort.openmpi"
-    with pytest.raises(Unavailable, match="no Fortran in this MPI"):
-        find_fortran_wrapper(folder / "mpicc.mpich")
+    assert languages.find_fortran_wrapper(folder / "mpicc").name == "mpif90"
+    assert languages.find_fortran_wrapper(folder / "mpicc.openmpi").name == "mpifort.openmpi"
+    with pytest.raises(languages.Unavailable, match="no Fortran in this MPI"):
+        languages.find_fortran_wrapper(folder / "mpicc.mpich")
 
 
 @pytest.mark.parametrize(("version", "folder"), [("12.2.0", "12.4.0"), ("14.2.0", "13.3.0"), ("6.5.0", None)])
@@ -108,15 +98,15 @@ def test_modules_are_of_the_compiler_at_hand(tmp_path, monkeypatch, version, fol
     compiler.write_text(f"#!/bin/sh\necho {version}\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert find_module_folders(bench) == ([modules / folder] if folder else [])
+    assert languages.find_module_folders(bench) == ([modules / folder] if folder else [])
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    with pytest.raises(Unavailable, match="gfortran is not on PATH"):
-        find_module_folders(make_bench_again(bench))
+    with pytest.raises(languages.Unavailable, match="gfortran is not on PATH"):
+        languages.find_module_folders(make_bench_again(bench))
 
 
-def make_bench_again(bench: Bench) -> Bench:
+def make_bench_again(bench: languages.Bench) -> languages.Bench:
     """Without what it remembers of the environment."""
-    return Bench(bench.mpi, bench.folder, bench.lasting)
+    return languages.Bench(bench.mpi, bench.folder, bench.lasting)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +124,7 @@ def test_jars_are_the_pinned_ones(tmp_path, monkeypatch, content, told):
     bench, home = make_bench(tmp_path / "mpi"), tmp_path / "copy"
     for each in (bench, replace(bench, jars=tmp_path / "mpj" / "lib")):  # installed, and of a mirror
         if told:
-            with pytest.raises(Unavailable, match=told):
+            with pytest.raises(languages.Unavailable, match=told):
                 languages.provide_jars(each, home)
         else:
             languages.provide_jars(each, home)
@@ -144,8 +134,8 @@ def test_jars_are_the_pinned_ones(tmp_path, monkeypatch, content, told):
 def test_what_is_not_on_this_machine_has_its_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     bench = make_bench(tmp_path / "mpi")
-    for prepare, told in ((prepare_rust, "cargo"), (languages.prepare_mpj, "no JDK")):
-        with pytest.raises(Unavailable, match=told):
+    for prepare, told in ((languages.prepare_rust, "cargo"), (languages.prepare_mpj, "no JDK")):
+        with pytest.raises(languages.Unavailable, match=told):
             prepare(bench)
 
 

@@ -6,23 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from postprocess.extensions.agreement import command, compare
 from postprocess.extensions.agreement import report as words
-from postprocess.extensions.agreement.command import (
-    extract_samples,
-    find_suspect_program,
-    judge_agreement,
-    list_agreement_failures,
-    list_topics,
-    topic_of,
-)
-from postprocess.extensions.agreement.compare import (
-    PROGRAMS,
-    Disagreement,
-    Gap,
-    ProgramSample,
-    Topic,
-    compare_programs,
-)
 from postprocess.extensions.agreement.report import build_agreement_document, draw_ratio_plot
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
@@ -33,7 +18,7 @@ from postprocess.model.verdict import Verdict
 from postprocess.report.document import Tone
 from tests.support.factories import launch as launch_samples
 
-TOPIC = Topic("local:cpu", "mpich-5_0_2", "2x2", "alltoall", 65536)
+TOPIC = compare.Topic("local:cpu", "mpich-5_0_2", "2x2", "alltoall", 65536)
 UNDECIDED = (
     "Not decided (0 of {} ratios lie outside their range, unproved): "
     "more launches, or a quieter machine, are needed"
@@ -41,23 +26,23 @@ UNDECIDED = (
 BARRIER = replace(TOPIC, routine="barrier", bytes=0)
 
 
-def opinions(factor=3.0, launches=5, programs=PROGRAMS):
+def opinions(factor=3.0, launches=5, programs=compare.PROGRAMS):
     """IMB is wrong by ``factor`` in one of two cases."""
     said = [
-        ProgramSample(
+        compare.ProgramSample(
             topic,
             program,
             number,
             1e-6
             * (factor if (program, topic) == ("imb", TOPIC) else 1)
-            * (1 + 0.01 * (number % 3 + PROGRAMS.index(program))),
+            * (1 + 0.01 * (number % 3 + compare.PROGRAMS.index(program))),
             "s",
         )
         for topic in (TOPIC, BARRIER)
         for program in programs
         for number in range(launches)
     ]
-    return compare_programs(said, {topic: dict.fromkeys(programs, "") for topic in (TOPIC, BARRIER)})
+    return compare.compare_programs(said, {topic: dict.fromkeys(programs, "") for topic in (TOPIC, BARRIER)})
 
 
 # --- words ---
@@ -72,7 +57,7 @@ def opinions(factor=3.0, launches=5, programs=PROGRAMS):
             *(opinions(9.0, 2), UNDECIDED.format(6)),
             "6 ratios: 6 without an interval (fewer than 3 launches); 0 findings",
         ),
-        (*(compare_programs([], {}), UNDECIDED.format(0)), "0 ratios: none to judge; 0 findings"),
+        (*(compare.compare_programs([], {}), UNDECIDED.format(0)), "0 ratios: none to judge; 0 findings"),
     ],
 )
 def test_headline_and_summary(found, headline, summary):
@@ -87,13 +72,13 @@ def test_a_pair_without_values_is_a_dash():
 
 
 def test_gaps_are_grouped_by_reason_and_counted_beyond_a_few():
-    many = [Gap(replace(TOPIC, bytes=8 << n), "osu", "no Spack") for n in range(9)]
+    many = [compare.Gap(replace(TOPIC, bytes=8 << n), "osu", "no Spack") for n in range(9)]
     (line,) = words.format_gaps([*many])
     assert line.startswith("local:cpu, mpich-5_0_2, 2x2: osu: no Spack: 9 cases: alltoall 8 B, ")
     assert line.endswith(" and 3 more")
     (whole,) = words.format_gaps(many, most=None)
     assert whole.count("alltoall") == 9
-    assert len(words.format_gaps([many[0], Gap(TOPIC, "imb", "no value")])) == 2
+    assert len(words.format_gaps([many[0], compare.Gap(TOPIC, "imb", "no value")])) == 2
 
 
 # --- picture and page ---
@@ -141,8 +126,8 @@ def finished(program, number=1, value=1e-6, sizes=(8,), verdict=None, **method):
 
 def test_sizes_that_only_warm_up_are_not_compared():
     each = finished("imb", sizes=(4, 8), **{COMPARED: [8]})
-    assert [sample.topic.bytes for sample in extract_samples([each])] == [8]
-    assert [topic.bytes for topic in list_topics([each.launch])] == [8]
+    assert [sample.topic.bytes for sample in command.extract_samples([each])] == [8]
+    assert [topic.bytes for topic in command.list_topics([each.launch])] == [8]
 
 
 def test_skipped_cases_are_topics_with_their_reason():
@@ -150,12 +135,12 @@ def test_skipped_cases_are_topics_with_their_reason():
     launch = replace(
         finished("osu").launch, cases=(), skips=(SkippedCase(case, "no Spack"),), method={COMPARED: [8]}
     )
-    found = list_topics([launch, finished("imb").launch])
-    assert found == {topic_of(case): {"osu": "no Spack", "imb": ""}}
+    found = command.list_topics([launch, finished("imb").launch])
+    assert found == {command.topic_of(case): {"osu": "no Spack", "imb": ""}}
 
 
 def test_a_launch_that_failed_says_nothing():
-    assert not list(extract_samples([finished("osu", verdict=Verdict.CRASHED)]))
+    assert not list(command.extract_samples([finished("osu", verdict=Verdict.CRASHED)]))
 
 
 def test_mpicost_is_compared_by_what_it_says_of_its_slowest_rank():
@@ -163,34 +148,36 @@ def test_mpicost_is_compared_by_what_it_says_of_its_slowest_rank():
     (variable,) = each.measurements
     record = SimpleNamespace(slowest_mean=5e-7)
     each.outcome.records.measurements[variable] = Measurement(1e-6, record=record)
-    (sample,) = extract_samples([each])
+    (sample,) = command.extract_samples([each])
     assert (sample.value, sample.compared) == (1e-6, 5e-7)
 
 
-@pytest.mark.parametrize("wrong", PROGRAMS)
+@pytest.mark.parametrize("wrong", compare.PROGRAMS)
 def test_the_cases_of_the_one_that_stands_alone_are_incorrect(wrong):
     done = [
         finished(program, number, (3e-6 if program == wrong else 1e-6) * (1 + number / 1000))
-        for program in PROGRAMS
+        for program in compare.PROGRAMS
         for number in range(1, 7)
     ]
-    found = compare_programs(extract_samples(done), list_topics([each.launch for each in done]))
-    verdicts = {each.case.program: each for each in judge_agreement(done, found.findings, "again")}
+    found = compare.compare_programs(
+        command.extract_samples(done), command.list_topics([each.launch for each in done])
+    )
+    verdicts = {each.case.program: each for each in command.judge_agreement(done, found.findings, "again")}
     assert {name for name, each in verdicts.items() if each.verdict == Verdict.INCORRECT} == {wrong}
     assert f"{wrong}-alone" in verdicts[wrong].reason and verdicts[wrong].rerun == "again"
-    assert not list_agreement_failures(list(verdicts.values()))
+    assert not command.list_agreement_failures(list(verdicts.values()))
 
 
 @pytest.mark.parametrize("name", ["another name", "imb-alone"])
 def test_who_is_accused_does_not_hang_on_how_a_finding_is_called(name: str, monkeypatch):
-    monkeypatch.setattr(Disagreement, "name", property(lambda _: name))
+    monkeypatch.setattr(compare.Disagreement, "name", property(lambda _: name))
     both = opinions(programs=("osu", "imb")).findings[0]
-    assert find_suspect_program(both) == {"osu", "imb"}
-    assert find_suspect_program(replace(both, alone="osu")) == {"osu"}
+    assert command.find_suspect_program(both) == {"osu", "imb"}
+    assert command.find_suspect_program(replace(both, alone="osu")) == {"osu"}
 
 
 def test_a_failed_launch_is_told_and_no_agreement():
     done = [finished("osu", verdict=Verdict.CRASHED), finished("imb")]
-    results = judge_agreement(done, [], "again")
-    (line,) = list_agreement_failures(results)
+    results = command.judge_agreement(done, [], "again")
+    (line,) = command.list_agreement_failures(results)
     assert line == "local:cpu with mpich-5_0_2: osu: crashed: it crashed"

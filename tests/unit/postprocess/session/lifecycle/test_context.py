@@ -15,17 +15,7 @@ from postprocess.model.session import Request, Selection, Session
 from postprocess.results import store
 from postprocess.results.query import read_headlines
 from postprocess.runner.reframe import RefusedError
-from postprocess.session.lifecycle.context import (
-    IMPORTED,
-    LOOKED_AT,
-    MODE,
-    describe_clock,
-    describe_left_out_sizes,
-    refused_session,
-    report_plan,
-    resolve_environments,
-    store_interrupted,
-)
+from postprocess.session.lifecycle import context
 from tests.support.factories import record
 from tests.support.factories.launch import leave, planned
 from tests.support.faults import Declared, plants
@@ -36,16 +26,16 @@ def test_sizes_that_mpicost_leaves_out_are_named_and_no_others():
     assert mpicost.program == "mpicost" and mpicost.cases
     said = "--bytes 1,4: not measured of reduce_sum, which compute with 8-byte numbers"
     chosen = {"sizes": [0, 1, 4, 8], "routines": ["bcast", "reduce_sum"]}
-    assert describe_left_out_sizes([mpicost], chosen) == [said]
-    assert describe_left_out_sizes([mpicost], {**chosen, "routines": ["bcast"]}) == []
-    (line,) = describe_left_out_sizes([mpicost], {"sizes": [4]})
+    assert context.describe_left_out_sizes([mpicost], chosen) == [said]
+    assert context.describe_left_out_sizes([mpicost], {**chosen, "routines": ["bcast"]}) == []
+    (line,) = context.describe_left_out_sizes([mpicost], {"sizes": [4]})
     assert "scan_max" in line and "gather" not in line and "compositions" not in line
-    assert describe_left_out_sizes([mpicost], {"sizes": [0, 8]}) == []
-    assert describe_left_out_sizes([replace(mpicost, program="osu")], chosen) == []
+    assert context.describe_left_out_sizes([mpicost], {"sizes": [0, 8]}) == []
+    assert context.describe_left_out_sizes([replace(mpicost, program="osu")], chosen) == []
 
 
 def test_a_session_says_what_it_leaves_out_before_it_runs(capsys):
-    report_plan([planned()], Progress(), {"sizes": [4], "routines": ["reduce_sum"]})
+    context.report_plan([planned()], Progress(), {"sizes": [4], "routines": ["reduce_sum"]})
     assert "--bytes 4: not measured of reduce_sum" in capsys.readouterr().out
 
 
@@ -63,7 +53,7 @@ def test_the_command_that_runs_a_case_again_names_the_environment_in_full(tmp_pa
     options = ["--mpis", "mpich", "--set-env=mpich:A=b=c:d"]
     request = Request("run", [], "local", selection, rerun_options=options)
     machine = MagicMock(list_environments=lambda *_: NAMES)
-    found = resolve_environments(WorkDirectory(tmp_path, tmp_path), request, machine)
+    found = context.resolve_environments(WorkDirectory(tmp_path, tmp_path), request, machine)
     assert found.selection.environments == ["mpich-5_0_2"]
     assert found.selection.set_env == {"mpich-5_0_2": {"A": "b=c:d"}}
     assert found.rerun_options == ["--mpis", "mpich", "--set-env=mpich-5_0_2:A=b=c:d"]
@@ -71,7 +61,7 @@ def test_the_command_that_runs_a_case_again_names_the_environment_in_full(tmp_pa
 
 def resolve(work: WorkDirectory, environments: list[str], set_env: dict[str, dict[str, str]]) -> Request:
     request = Request("run", [], "local", Selection(Path("site.py"), environments, set_env=set_env))
-    return resolve_environments(work, request, MagicMock(list_environments=lambda *_: NAMES))
+    return context.resolve_environments(work, request, MagicMock(list_environments=lambda *_: NAMES))
 
 
 @pytest.mark.parametrize("chosen", ["mpich", "mpich-5_0_2"])
@@ -104,10 +94,10 @@ def test_an_environment_that_is_not_meant_clearly_is_refused(word: str, declared
 def test_a_refused_command_leaves_no_session_unless_the_error_names_its_log(tmp_path: Path):
     session = Session(tmp_path / "session", "run", "local", [], False)
     session.directory.mkdir()
-    with pytest.raises(RefusedError), refused_session(session):
+    with pytest.raises(RefusedError), context.refused_session(session):
         raise RefusedError("no", session.directory / "log")
     assert session.directory.exists()
-    with pytest.raises(UsageError), refused_session(session):
+    with pytest.raises(UsageError), context.refused_session(session):
         raise UsageError("no such routine")
     assert not session.directory.exists()
 
@@ -128,22 +118,22 @@ def lived_in(work: WorkDirectory) -> WorkDirectory:
 
 @pytest.mark.parametrize("later", [-timedelta(minutes=1), timedelta(0), timedelta(days=300)])
 def test_nothing_is_said_of_a_clock_that_goes_on(lived_in: WorkDirectory, later: timedelta):
-    assert list(describe_clock(lived_in, THEN + later)) == []
+    assert list(context.describe_clock(lived_in, THEN + later)) == []
 
 
 def test_time_that_went_backwards_is_told_with_the_session(lived_in: WorkDirectory):
-    (line,) = describe_clock(lived_in, THEN - timedelta(days=900))
+    (line,) = context.describe_clock(lived_in, THEN - timedelta(days=900))
     assert line.startswith("time went backwards: it is 2024-06-04 02:15 UTC, and a stored session")
     assert line.endswith(f"remove {lived_in.store}/20261121T021500Z-7.parquet")
 
 
 def test_a_clock_years_ahead_of_the_last_session_is_told(lived_in: WorkDirectory):
-    (line,) = describe_clock(lived_in, THEN + timedelta(days=3000))
+    (line,) = context.describe_clock(lived_in, THEN + timedelta(days=3000))
     assert line.startswith("it is 2035-02-07 02:15 UTC, and the last stored session began on 2026-")
 
 
 def test_a_new_machine_has_nothing_to_be_held_against(work: WorkDirectory):
-    assert list(describe_clock(work, THEN)) == []
+    assert list(context.describe_clock(work, THEN)) == []
 
 
 def test_what_nobody_has_stored_is_stored_once_and_is_no_night(tmp_path: Path) -> None:
@@ -151,7 +141,7 @@ def test_what_nobody_has_stored_is_stored_once_and_is_no_night(tmp_path: Path) -
     names = [f"20261124T09000{number}Z-1" for number in range(6)]
     damaged, killed, stored, imported, delayed, summarised = (work.sessions / x for x in names)
     for session in (damaged, killed, stored, imported, delayed, summarised):
-        test = IMPORTED if session is imported else "luecke_0"
+        test = context.IMPORTED if session is imported else "luecke_0"
         told = {"environment": {TOLD: "1"}} if session is delayed else {}
         leave(session, planned(test=test, planted=session is delayed), record.launch(**told))
     leave(killed, planned(number=2), record.launch()[:-1], None)  # it was running
@@ -159,14 +149,14 @@ def test_what_nobody_has_stored_is_stored_once_and_is_no_night(tmp_path: Path) -
     (summarised / "summary.json").touch()
     store.write_session(work.store / f"{stored.name}{store.SUFFIX}", [])
 
-    said = list(store_interrupted(work))
+    said = list(context.store_interrupted(work))
     assert [names[0] in said[0], said[1:]] == [
         True,
         [f"session {killed.name} was interrupted: its launches that ended are stored: 1"],
     ]
     kept = store.list_sessions(work.store)
     assert [path.stem for path in kept] == [killed.name, stored.name]
-    assert set(store.read_session(kept[0])["mode"]) == {MODE}
+    assert set(store.read_session(kept[0])["mode"]) == {context.MODE}
     assert read_headlines(work.store).is_empty()
-    assert (killed / LOOKED_AT).exists()  # each later command would read its files again
-    assert list(store_interrupted(work)) == said[:1]  # until somebody mends it
+    assert (killed / context.LOOKED_AT).exists()  # each later command would read its files again
+    assert list(context.store_interrupted(work)) == said[:1]  # until somebody mends it
