@@ -75,8 +75,7 @@ def describe_build_failure(lines: list[str], place: int) -> str:
 
 def describe_fetch_failure(lines: list[str], place: int) -> str:
     """Describe why a source cannot be fetched: the last address that was tried, its answer, and the fix."""
-    after = "\n".join(lines[place + 1 :])
-    addresses = ADDRESS.findall(after)
+    addresses = ADDRESS.findall("\n".join(lines[place + 1 :]))
     causes = (cause for line in lines for each in CAUSES if (cause := each.search(line)))
     said = next((cause[1].strip() for cause in causes), "no answer")
     address = addresses[-1] if addresses else "its source"

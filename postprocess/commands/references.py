@@ -370,8 +370,7 @@ def run_forget(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Take a lesson back. Returns 0. Raises UsageError if the session taught nothing."""
     progress, session = Progress(), arguments.session
     with work.held():
-        folder = ledger.locate_ledger(work.root)
-        known = {path.stem: path for path in folder.glob("*.json")}
+        known = {path.stem: path for path in ledger.locate_ledger(work.root).glob("*.json")}
         if session not in known:
             last = ", ".join(sorted(known)[-3:]) or "none"
             raise UsageError(f"{session}: has taught no reference; the last sessions that did: {last}")

@@ -177,8 +177,7 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
     except UsageError as error:
         return [f"{path}: {error}"]
     if trial.night:
-        counts = choose_launch_counts(work, trial.night)
-        night = repeat_launches(trial.night, counts)
+        night = repeat_launches(trial.night, choose_launch_counts(work, trial.night))
         show_costs(work, path, night, trial.others, progress)
     if trial.not_built:
         cases = plural(trial.not_built, "case")

@@ -131,8 +131,7 @@ def read_launch(path: Path, data: bytes | None = None) -> LaunchRecords:
     except RecordError as error:
         if not reader.wrong:
             raise
-        message = f"{error}; and {reader.wrong}"
-        raise RecordError(Verdict.INCORRECT, message) from None
+        raise RecordError(Verdict.INCORRECT, f"{error}; and {reader.wrong}") from None
 
 
 @dataclass

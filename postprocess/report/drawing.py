@@ -364,8 +364,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
         ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
         if len(ticks) <= MOST_TICKS:
             return ticks
-    exponents = thin_values(range(len(ticks)), MOST_TICKS)
-    return [ticks[n] for n in exponents]
+    return [ticks[n] for n in thin_values(range(len(ticks)), MOST_TICKS)]
 
 
 def _apart(values: Sequence[float], distance: float, place: Callable[[float], float] = math.log) -> set[float]:

@@ -126,11 +126,7 @@ def select_with_power(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 
 def _is_known(result: CaseResult) -> bool:
-    return result.detectable is not None or result.spread is not None or _is_blind(result)
-
-
-def _is_blind(result: CaseResult) -> bool:
-    return result.reference_launches == 1
+    return result.detectable is not None or result.spread is not None or result.reference_launches == 1
 
 
 def _kind(result: CaseResult) -> tuple[str, ...]:

@@ -130,8 +130,7 @@ def format_group(numbered: NumberedGroup, shown: Sequence[CaseResult], width: in
         yield Text.assemble(verdict, "  ", (only.case.key, "bold"))
         why = overview.explain(only)
     else:
-        number_of = formats.plural(len(group.results), "case")
-        yield Text.assemble(verdict, "  ", (number_of, "bold"))
+        yield Text.assemble(verdict, "  ", (formats.plural(len(group.results), "case"), "bold"))
         for result in shown:
             told = overview.format_numbers(result)
             yield Text(f"    {result.case.key}")

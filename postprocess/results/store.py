@@ -117,8 +117,7 @@ def write_session(path: Path, rows: Sequence[StoreRow]) -> None:
     others = {row.session for row in rows} - {path.name.removesuffix(SUFFIX)}
     if others or path.suffix != SUFFIX:
         raise StoreError(f"{path}: is not named after its session {sorted(others)}; rename it")
-    frame = pl.DataFrame([_flat(row) for row in rows], schema=SCHEMA, orient="row")
-    write_frame(path, frame)
+    write_frame(path, pl.DataFrame([_flat(row) for row in rows], schema=SCHEMA, orient="row"))
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
@@ -284,7 +283,7 @@ def build_row(session: str, started: str, finished: FinishedLaunch, result: Case
         spec_hash=finished.spec,
         compiler=built.compiler,
         flags=built.flags,
-        hosts=join_host_names(run),
+        hosts=",".join(sorted(str(host["name"]) for host in run.get("hosts") or [])),
     )
     if measured is None:
         return base
@@ -306,11 +305,6 @@ def build_row(session: str, started: str, finished: FinishedLaunch, result: Case
         skew=record.skew,
         late=record.late,
     )
-
-
-def join_host_names(run: Mapping[str, Any]) -> str:
-    """Join the nodes of a launch by its run record, sorted and joined by commas; empty if it tells none."""
-    return ",".join(sorted(str(host["name"]) for host in run.get("hosts") or []))
 
 
 def parse_run_json(text: str) -> Mapping[str, Any]:

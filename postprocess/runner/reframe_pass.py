@@ -293,8 +293,7 @@ def assess_launches(
     builds: float,
 ) -> PassRecord:
     """Assess each launch of a plan; ``builds`` are the seconds of builds."""
-    finished = [finish_launch(launch, reframe, entries) for launch in planned]
-    return PassRecord(finished, builds)
+    return PassRecord([finish_launch(launch, reframe, entries) for launch in planned], builds)
 
 
 def cancel_jobs(sessions: Iterable[Path], whose: str, progress: Progress) -> None:

@@ -60,8 +60,7 @@ def find_lock(name: str) -> Path:
 
 
 def read_locked_version(family: str) -> str:
-    first = files.read_text(find_lock(family)).split()[0]
-    return first.partition("==")[2]
+    return files.read_text(find_lock(family)).split()[0].partition("==")[2]
 
 
 def find_wheel_prefix(family: str, root: Path, version: str = "") -> Path:

@@ -139,8 +139,7 @@ def list_slurm_queues(rows: Sequence[Row]) -> list[base.Queue]:
     found = []
     for name in dict.fromkeys(row.partition for row in rows if row.up):
         own = [row for row in rows if row.partition == name and row.hosts]
-        shapes = dict.fromkeys(row.shape for row in own)
-        kinds = [kind_of(shape, own) for shape in shapes]
+        kinds = [kind_of(shape, own) for shape in dict.fromkeys(row.shape for row in own)]
         first = next(row for row in rows if row.partition == name)
         queue = base.Queue(name, tuple(kinds), first.default, first.seconds, first.most_nodes)
         found.append(queue)

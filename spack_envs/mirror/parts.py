@@ -181,8 +181,7 @@ def gather_sources(making: MirrorBuild) -> GatheredPart:
     try:
         collector = SourceCollector(*prepare_solver(making))
         making.progress.say("solving an environment, to see what is compiled")
-        wanted = collector.wanted()
-        return gather_wanted(making, collector, wanted)
+        return gather_wanted(making, collector, collector.wanted())
     except SpackEnvironmentError as error:
         return keep_earlier_sources(making, MissingPart("sources", str(error)))
 

@@ -407,8 +407,7 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         languages=asides.load_languages(work.root),
     )
     found = build_paper(asked, measured)
-    title = PAPERS[arguments.paper].title
-    print(format_paper(found, arguments.format, names, title), end="")
+    print(format_paper(found, arguments.format, names, PAPERS[arguments.paper].title), end="")
     return 0
 
 

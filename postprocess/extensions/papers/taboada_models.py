@@ -219,8 +219,7 @@ class MeasuredModel:
     @property
     def startup(self) -> Growth | None:
         """t0(p) by the times of the smallest size, for a routine without a payload too."""
-        least = {p: times[min(times)] for p, times in self.times.items()}
-        return fit_growth(least)
+        return fit_growth({p: times[min(times)] for p, times in self.times.items()})
 
     @property
     def error(self) -> float | None:

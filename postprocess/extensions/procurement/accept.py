@@ -263,8 +263,7 @@ def judge_measured(
     if rules.links and delivered.stored.passes:
         violations += check_measured(swept, official, OF_ROWS) if swept else []
         evidence = swept.evidence if swept else ()
-        machine = delivered.stored.passes[-1].machine
-        links = judge_links(rules, rules.links, machine, evidence)
+        links = judge_links(rules, rules.links, delivered.stored.passes[-1].machine, evidence)
     rows = offered.offer.rows, offered.commitments, delivered.rows
     return judge.judge_delivery(rules, *rows, links), violations
 

@@ -130,8 +130,7 @@ def check_form(offer: OpenedOffer, kept: StoredCommitments) -> Iterator[Violatio
         except OSError:
             same = False
         if not same:
-            what = "is not what was measured and committed"
-            yield Violation(Code.FORM_OTHER, name, what)
+            yield Violation(Code.FORM_OTHER, name, "is not what was measured and committed")
 
 
 ROUNDING = 1e-5  #: by which a value in the form may be better than it was

@@ -74,8 +74,7 @@ def run_offer(work: WorkDirectory, request: Request, demand: OfferDemand, progre
         if not plan.possible:
             raise UsageError(f"{demand.rules}: nothing is possible: {plan.impossible[0].problem}")
         begin_folder(context, demand, plan)
-        bench = OfferBench(context, rules, plan, demand)
-        return bench.run()
+        return OfferBench(context, rules, plan, demand).run()
 
 
 def begin_folder(context: SessionContext, demand: OfferDemand, plan: layouts.OfferPlan) -> None:
@@ -144,8 +143,7 @@ class OfferBench:
 
     def warn(self) -> None:
         """Note the run rules that are broken and that no further pass mends, before hours are spent on it."""
-        official = OfficialSource(self.context.work.source)
-        found = check_offer(self.open_measured(), official)
+        found = check_offer(self.open_measured(), OfficialSource(self.context.work.source))
         later = (*MENDED_BY_PASSES, Code.TOLD_MISSING)
         for line in list_broken(violation for violation in found if violation.code not in later):
             self.context.progress.note(f"a reason to reject: {line}")

@@ -304,5 +304,4 @@ def check_heads(path: Path, heads: Sequence[Any]) -> None:
 def split_row(line: int, cells: Sequence[Any], formula: str = "") -> TypedRow:
     """Split a line into what was filled in and what was typed."""
     filled = tuple(cells[: len(FILLED)])
-    typed = dict(zip(TYPED, cells[len(FILLED) :], strict=True))
-    return TypedRow(line, filled, typed, formula)
+    return TypedRow(line, filled, dict(zip(TYPED, cells[len(FILLED) :], strict=True)), formula)

@@ -54,8 +54,7 @@ def run_selftest(work: WorkDirectory, request: Request, demand: SelftestDemand, 
     """
     path = demand.directory / rows_file.FILE
     with work.held():
-        context = open_session_context(work, request, progress)
-        bench, planned = prepare_bench(context)
+        bench, planned = prepare_bench(open_session_context(work, request, progress))
         told = take_references(bench, planned, demand)
         counts = choose_launch_counts(work, planned)
         bench.selection = select_launch_counts(bench.selection, counts)

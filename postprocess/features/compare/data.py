@@ -305,8 +305,7 @@ def append_record(path: Path, record: Any) -> None:
 
     :raises UsageError: if it cannot be written.
     """
-    entry = {"record": NAMES[type(record)], **asdict(record)}
-    open_journal(path).append(entry)
+    open_journal(path).append({"record": NAMES[type(record)], **asdict(record)})
 
 
 def read_comparison(path: Path) -> StoredComparison:

@@ -50,8 +50,7 @@ def find_calibration_moments(context: SessionContext, results: Iterable[CaseResu
     for case in cases:
         known = sets.get((f"{case.system}:{case.partition}", case.environment))
         if calibration := known.find_calibration(case) if known else None:
-            when = find_calibration_date(calibration, case.key)
-            found[case] = parse_utc(when).timestamp()
+            found[case] = parse_utc(find_calibration_date(calibration, case.key)).timestamp()
     return found
 
 

@@ -159,8 +159,7 @@ def is_verifiable(finished: FinishedLaunch) -> bool:
         return True
     if finished.built is None:
         return False
-    name = launch.executable + CHECKED
-    return find_executable(Path(finished.built.path), name) is not None
+    return find_executable(Path(finished.built.path), launch.executable + CHECKED) is not None
 
 
 def list_unverified(finished: FinishedLaunch, known: VerifiedBuilds) -> Iterator[Case]:

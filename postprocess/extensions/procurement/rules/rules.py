@@ -278,7 +278,7 @@ def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
     for name in rules.category:
         if not NAME.fullmatch(name):
             yield f"category.{name}", f"is {NOT_A_NAME}"
-    if rules.links and (problem := find_nodes_fault(rules.links.nodes)):
+    if rules.links and (problem := _find_word_fault(rules.links.nodes, ("all", *WORDS))):
         yield "links.nodes", problem
     if rules.links and rules.links.nodes_per_switch < 0:
         yield "links.nodes_per_switch", "is below 0; write 0 where it is not known"
@@ -330,11 +330,6 @@ def _find_word_fault(word: str | int, words: tuple[str, ...]) -> str:
     if share and 1 <= int(share[1]) <= 100:
         return ""
     return f"{word!r} is none of {', '.join(words)}, a share as 95%, or a number"
-
-
-def find_nodes_fault(word: str | int) -> str:
-    """Find what is wrong with a word for a number of nodes; empty if nothing is."""
-    return _find_word_fault(word, ("all", *WORDS))
 
 
 def find_count_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:

@@ -374,8 +374,7 @@ def predict_noise(
     """Predict how far the mean of the sessions of these launches lies off; None if nothing tells."""
     if reference is None or reference.exact or reference.moderated[1] <= 0:
         return None
-    launches = Counter(row.session for row in rows)
-    found = predict_sessions(reference, list(launches.values()))
+    found = predict_sessions(reference, list(Counter(row.session for row in rows).values()))
     return data.SideNoise(found.deviation, found.degrees, source) if found.deviation > 0 else None
 
 
