@@ -66,7 +66,6 @@ class PaperFamily(MpicostCheck, family=True):
         return [peer for peer in read_choice("peers", []) if peer < self.processes]
 
     def partners(self, routine: str) -> list[int]:
-        """Return the partners of rank 0, one after the other."""
         everyone = list(range(1, self.processes))
         return (self.chosen_peers() or everyone) if routine == "pingpong" else [0]
 

@@ -145,7 +145,6 @@ def summarise_drift(trends: Sequence[drift.Trend], found: Sequence[Cluster]) -> 
 
 
 def explain_too_few_nights() -> str:
-    """Explain why a case is not looked at."""
     return f"fewer than {drift.ENOUGH_NIGHTS} nights since the reference or the MPI library changed"
 
 

@@ -29,7 +29,6 @@ def quote_word(text: str) -> str:
 
 
 def quote_words(words: Iterable[object]) -> str:
-    """Quote several words as a part of a command line."""
     return " ".join(quote_word(str(word)) for word in words)
 
 

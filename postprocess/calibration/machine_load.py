@@ -61,7 +61,6 @@ def read_own_cpu_seconds() -> float:
 
 
 def note_other_work(progress: Progress) -> None:
-    """Say so if others use this machine now."""
     share = measure_other_load()
     if share > BUSY_SHARE:
         progress.note(

@@ -24,7 +24,6 @@ from postprocess.results.store import SCHEMA, SERIES, read_session
 
 
 def add_export_arguments(parser: Parser) -> None:
-    """Add the options that choose rows, and the file."""
     add_options(parser, "--since", "--case")
     parser.group(READ).add_argument(
         "--trials", action="store_true", help="write every trial and the run records too"

@@ -36,7 +36,6 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """List the cases that would run. Returns 0."""
     return list_cases(work, build_request(work, arguments), Progress())
 
 

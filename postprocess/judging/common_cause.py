@@ -439,7 +439,6 @@ def is_unshifted(rest: Sequence[JudgedSlowdown], group: Sequence[JudgedSlowdown]
 def build_cause(
     group: Sequence[JudgedSlowdown], parts: Mapping[str, Any], controls: Sequence[JudgedSlowdown], alpha: float
 ) -> CommonCause:
-    """Build the finding about these cases."""
     shift = estimate_shift(group)
     clear = shift.is_clear(alpha)
     log = shift.log if clear else float(np.median([slowdown.log for slowdown in group if slowdown.slow]))

@@ -83,11 +83,6 @@ class SessionHistory:
                 break
         return found
 
-    def find_verdict(self, case: Case) -> str:
-        """Find the verdict of the last session of a case; empty if there is none."""
-        some = self.sessions.get(case.key)
-        return some[0].verdict if some else ""
-
 
 NO_HISTORY = SessionHistory({})
 

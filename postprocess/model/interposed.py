@@ -31,7 +31,6 @@ def describe_standing(described: str) -> str:
 
 
 def list_interposed(run: Mapping[str, Any]) -> list[str]:
-    """Name the objects in front of the MPI of a run."""
     return [PurePath(each["path"]).name for each in run.get(INTERPOSED, ())]
 
 

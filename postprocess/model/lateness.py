@@ -18,9 +18,8 @@ class RankLateness:
     longest: float
     waited: float | None = None  #: ready to run, and another ran; None if the kernel does not tell
     interrupts: int | None = None  #: of the CPUs that it may run on; None if the kernel does not tell
-    detours: tuple[
-        Interruption, ...
-    ] = ()  #: the longest, since the probe began; none of a rank that lost little
+    #: The longest, since the probe began; none of a rank that lost little
+    detours: tuple[Interruption, ...] = ()
     holds: tuple[Interruption, ...] = ()  #: the longest waits of a millisecond and more, since 1970 (UTC)
 
 

@@ -290,7 +290,6 @@ class _Reader:
         self.ruled = True
 
     def _close(self, line: text_output.NumberedLine) -> None:
-        """End the table that is being read."""
         for table in self.table.finish(line):
             self.tables.add(line, table)
         self.stage = _Stage.BETWEEN

@@ -283,7 +283,6 @@ class _Reader:
         self.after = True
 
     def _close(self, line: text_output.NumberedLine) -> None:
-        """End the table that is being read."""
         if self.block is None:
             return
         block, self.block = self.block, None

@@ -53,7 +53,6 @@ def load_session_priors(path: Path = PATH) -> dict[Key, Prior]:
 
 
 def lint_session_priors(path: Path) -> list[str]:
-    """Find the first fault of the table, if it has one."""
     try:
         load_session_priors(path)
     except UsageError as error:

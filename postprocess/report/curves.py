@@ -72,7 +72,6 @@ def draw_curve(panel: drawing.Panel, scales: Scales) -> str:
 
 
 def describe_curve(panel: drawing.Panel) -> str:
-    """Describe a diagram for those who cannot see it."""
     failed = sum(point.failed for line in panel.lines for point in line.points)
     told = f"{panel.title}: over {drawing.X_LABELS[panel.x]}" + (f", {failed} failed" if failed else "")
     return sanitize_line(told)

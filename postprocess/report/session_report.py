@@ -66,7 +66,6 @@ def build_document(summary: SessionSummary, past: first_screen.Past) -> Document
 
 
 def _list_news(summary: SessionSummary, past: first_screen.Past) -> Iterator[str]:
-    """List what the night before did not say."""
     if past.problem:
         yield past.problem
         return
@@ -79,7 +78,6 @@ def _list_news(summary: SessionSummary, past: first_screen.Past) -> Iterator[str
 
 
 def _list_proposals(summary: SessionSummary) -> Iterator[Block]:
-    """List what to do next, with its cost."""
     for each in first_screen.propose_next(summary):
         why = f"{each.why} ({each.cost})" if each.cost else each.why
         yield Commands(why, [each.command]) if each.command else Lines(Role.ITEM, [why])
@@ -154,7 +152,6 @@ def _list_not_judged(summary: SessionSummary) -> Iterator[str]:
 
 
 def _build_grid(summary: SessionSummary) -> list[Block]:
-    """Build a table of verdicts for each program."""
     grid = build_grid(summary)
     return [
         TextTable(

@@ -223,7 +223,6 @@ def select_months(found: Sequence[IndexMonth], begin: datetime | None) -> list[I
 
 
 def build_filter(keys: Sequence[str] | None, begin: datetime | None, modes: Sequence[str] | None) -> pl.Expr:
-    """Build the condition that rows must meet."""
     latest = datetime.now(timezone.utc) + AHEAD
     wanted = pl.col("started_utc") < f"{latest:%Y-%m-%dT%H:%M:%SZ}"
     if keys is not None:

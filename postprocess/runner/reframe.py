@@ -42,7 +42,6 @@ class ReframeDriver:
 
     @property
     def report(self) -> Path:
-        """ReFrame's own report of the run."""
         return self.session / "reframe" / "report.json"
 
     @property

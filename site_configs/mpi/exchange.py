@@ -37,7 +37,6 @@ def count_calls(bytes_: int) -> int:
 
 
 def list_cases(sizes: Sequence[int]) -> list[Case]:
-    """List what a program measures, in its order."""
     return [(each, size_) for each in ROUTINES for size_ in ((0,) if each == BARRIER else sizes)]
 
 

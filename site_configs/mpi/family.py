@@ -63,7 +63,6 @@ class Mpi:
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """What is loaded before anything of it is used."""
         return tuple(self.module.split())
 
     @property

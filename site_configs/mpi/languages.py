@@ -37,7 +37,6 @@ class Bench:
 
     @cached_property
     def env(self) -> dict[str, str]:
-        """The environment of compilers and launchers."""
         own = self.mpi.env | spare_network(self.mpi.family, os.environ)
         return strip_allocation(os.environ) | own
 

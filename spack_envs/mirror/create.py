@@ -169,7 +169,6 @@ def remove_strays(folder: Path, contents: Manifest) -> None:
 
 
 def format_megabytes(count: int) -> str:
-    """Format a number of bytes, rounded."""
     return f"{count / 1e6:.0f} MB"
 
 

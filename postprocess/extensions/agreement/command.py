@@ -60,7 +60,6 @@ def list_topics(planned: Sequence[PlannedLaunch]) -> dict[compare.Topic, dict[st
 
 
 def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[compare.ProgramSample]:
-    """Extract the values of the launches that ended well."""
     for run in finished:
         for case in select_compared_cases(run.launch):
             if measured := run.measurements.get(case.variable):

@@ -75,7 +75,6 @@ def write_share(fraction: float, text: str = "", **about: Any) -> Number:
 
 
 def write_rate(rate: float, **about: Any) -> Number:
-    """Write bytes/s as MB/s."""
     return Number(formats.format_significant(rate / 1e6), rate / 1e6, "MB/s", **about)
 
 

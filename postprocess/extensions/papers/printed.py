@@ -57,7 +57,6 @@ def read_rows(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
 
 
 def _cells(path: Path) -> list[list[str]]:
-    """Split the lines of a file into cells."""
     try:
         text = files.read_text(path)
         if not text.endswith("\n"):

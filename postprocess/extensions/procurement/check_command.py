@@ -88,7 +88,6 @@ def hash_issued(rules: Path | None) -> str:
 
 
 def run_compare(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Compare offers. Returns the exit status."""
     official = OfficialSource(work.source)
     issued = hash_issued(arguments.rules)
     ranked: list[comparison.RankedOffer] = []
@@ -199,7 +198,6 @@ def describe_cost(
 
 
 def launches_of(rules: Rules, each: AskedCase, machine: MachineFacts) -> str:
-    """Write how many launches a row needs."""
     return plural(count_needed_launches(rules, each.case, machine), "launch", "es")
 
 

@@ -71,7 +71,6 @@ NEW = Command(
 
 
 def add_run_arguments(parser: Parser) -> None:
-    """Add rules, folder, site and category."""
     parser.add_argument("rules", type=Path, metavar="FILE", help="rules")
     add_output_directory(
         parser, "--output", "measure into DIR, or go on with it (default: offer/ of the work directory)"

@@ -75,7 +75,6 @@ class ComparedRow:
 
     @property
     def is_common(self) -> bool:
-        """Whether every offer commits to it."""
         return all(self.offers)
 
     def ratio_of(self, number: int) -> float:

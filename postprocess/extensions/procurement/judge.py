@@ -55,7 +55,6 @@ class JudgedRow:
 
     @property
     def made(self) -> int:
-        """The launches of it, also those that do not count."""
         return self.launches + self.apart
 
 

@@ -181,7 +181,6 @@ class OfferBench:
         return found | {"any"} if found else found
 
     def needed(self, name: str) -> int:
-        """Return how many launches the rows of a case need."""
         if self.targets is not None and name not in self.targets:
             return 0
         if self.plan.machine.exact:

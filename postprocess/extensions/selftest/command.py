@@ -114,7 +114,6 @@ def preview_smallest_layout(context: SessionContext) -> tuple[Selection, list[Pl
 def describe_selftest(
     bench: SelftestBench, planned: Sequence[PlannedLaunch], demand: SelftestDemand, references: str
 ) -> SelftestHeader:
-    """Describe the start of a new self-test."""
     return SelftestHeader(
         site=bench.context.request.site,
         seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
@@ -312,7 +311,6 @@ def add_method(parser: Parser) -> None:
 
 
 def plants(text: str) -> list[str]:
-    """Return names of plants, separated by commas."""
     words = parse_comma_list(text)
     if wrong := list_unknown_injections(words):
         raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(INJECTION_KINDS)}")
@@ -325,7 +323,6 @@ def parse_non_negative(text: str) -> int:
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Plant, measure, judge, score."""
     if arguments.again:
         return conclude_selftest(arguments.again, Progress(), arguments.json)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")

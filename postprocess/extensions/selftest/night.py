@@ -204,7 +204,6 @@ class SelftestBench:
         return planned
 
     def night(self, night: InjectionNight) -> FinishedNight:
-        """Run one night from beginning to end."""
         begin = time.monotonic()
         context = self.context.quiet
         selection = self.planting(night.plantings)

@@ -350,7 +350,6 @@ def predict_verdict(row: CaseNight, shift: float) -> tuple[float, float]:
 
 
 def score_false_alarms(nights: Sequence[FinishedNight]) -> FalseAlarmScore:
-    """Score the verdicts on cases that nothing slowed."""
     rows = select_judged_rows(row for night in nights for row in night.rows if not row.target)
     chances = [predict_verdict(row, 0.0) for row in rows]
     return FalseAlarmScore(

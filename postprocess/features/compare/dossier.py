@@ -118,7 +118,6 @@ def add_verify_arguments(parser: Parser) -> None:
 
 
 def run_verify(_: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Verify a dossier. Returns the exit status."""
     folder = arguments.folder
     signer = find_signer(folder, arguments.signers, DOSSIER)
     faults = [*find_changes(folder)]

@@ -74,7 +74,6 @@ class JudgedHistory:
 
     @property
     def releases(self) -> list[str]:
-        """The versions, without the name of their family."""
         return [version.label.rpartition("@")[2] for version in self.header.versions]
 
     @property

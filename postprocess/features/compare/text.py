@@ -258,7 +258,6 @@ def count_launches(each: ComparedCase) -> str:
 
 
 def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> formats.TextTable:
-    """Tabulate cases, one row each, as benchstat does."""
     rows = [
         (
             each.case.words,

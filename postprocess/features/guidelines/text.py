@@ -94,7 +94,6 @@ def format_guidelines(found: GuidelineResult) -> str:
 
 
 def list_caveats(places: Iterable[judge.Place]) -> list[str]:
-    """List what the places cannot show, in words."""
     lines = []
     for place in places:
         if place.processes == 2:
@@ -112,7 +111,6 @@ def format_measured(measured: Measured) -> str:
 
 
 def format_other_side(guideline: Guideline) -> str:
-    """Format what an operation should not be slower than."""
     calls = f"{guideline.times} x " if guideline.times > 1 else ""
     return calls + format_measured(guideline.general)
 
@@ -178,7 +176,6 @@ def format_variables(override: judge.JudgedOverride) -> str:
 
 
 def describe_effect(override: judge.JudgedOverride) -> str:
-    """Describe in words whether a setting is advised."""
     if override.helps:
         return "advised"
     if not override.tried:

@@ -80,9 +80,8 @@ class SiteEntry:
     headline: str
     sight: str
     counts: dict[str, int]
-    rounds: tuple[
-        SiteEntry, ...
-    ] = ()  #: of a night: the sessions that confirmed its suspects, the first one first
+    #: Of a night: the sessions that confirmed its suspects, the first one first
+    rounds: tuple[SiteEntry, ...] = ()
 
     @property
     def worst(self) -> str:

@@ -121,7 +121,8 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         session, reframe = context.open_session(request.mode)
         with refused_session(session), progress.phase("set-up"):
             selection, everything = plan_like_last_night(work, reframe, request)
-            planned = list_planned(request, everything)
+            # one launch of each place until the night has chosen how many it takes
+            planned = [launch for launch in everything if launch.number == 1 or request.launches is not None]
             catalog = context.load_references(planned)
             systems = {place.partition(":")[0] for place, _ in list_places(planned)}
             reviewed = [root for root in context.reference_roots if root != work.provisional]
@@ -214,11 +215,6 @@ def plan_like_last_night(
     if request.launches is None:
         selection = select_launch_counts(selection, dict(recall(work.root / COUNTS, LaunchCounts).counts))
     return selection, make_plan(reframe, selection)
-
-
-def list_planned(request: Request, everything: Sequence[PlannedLaunch]) -> list[PlannedLaunch]:
-    """List the launches of a plan; one of each place until a night has chosen how many it takes."""
-    return [launch for launch in everything if launch.number == 1 or request.launches is not None]
 
 
 def tell_estimate(

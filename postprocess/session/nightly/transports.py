@@ -174,7 +174,6 @@ class TransportProof:
             yield (f"transports on {partition}: not all are read, for a job there lost its nodes or got none")
 
     def describe_unknown(self, place: Place) -> str:
-        """Describe why nothing is known of a place."""
         return "unknown (its start failed)" if place in self.silent else "unknown"
 
 

@@ -150,11 +150,9 @@ class Rules:
     reference: tuple[ReferenceValue, ...] = ()
 
     def find_case(self, name: str) -> RuleCase:
-        """Find a case. Raises LookupError if there is none."""
         return next(each for each in self.case if each.name == name)
 
     def launches_of(self, case: RuleCase) -> int:
-        """Return how many launches a row of a case needs."""
         return case.launches or self.launches
 
     def tolerance_of(self, case: RuleCase) -> float:

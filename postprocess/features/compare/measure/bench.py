@@ -97,12 +97,10 @@ class ComparisonBench:
 
     @property
     def stored(self) -> StoredComparison:
-        """What is measured until now."""
         return data.read_comparison(self.path)
 
     @property
     def selection(self) -> Selection:
-        """What both sides measure."""
         return replace(self.context.request.selection, choice=dict(self.header.choice), launches=1)
 
     def run_trials(self) -> None:

@@ -341,7 +341,6 @@ def read_row_value(row: Mapping[str, Any], rerun: str) -> CaseValue:
 
 
 def is_chosen(case: Case, choice: Mapping[str, Any]) -> bool:
-    """Return whether options of the user leave a case in."""
     wanted = [(option, option.wanted(choice)) for option in OPTIONS if option.part]
     return all(not values or each.value_of(case) in values for each, values in wanted)
 

@@ -202,7 +202,6 @@ def test_judged_sessions_of_the_last_months_are_read(tmp_path: Path):
     assert first.value == SessionValue(pytest.approx(math.log(1.2)), 3, day)
     assert first.headline == SessionValue(pytest.approx(math.log(2)), 3, day)
     assert (second.value.log, second.headline) == (pytest.approx(math.log(1.1)), None)
-    assert (found.find_verdict(ONE), found.find_verdict(case("scatter"))) == ("suspect", "")
 
 
 def test_an_empty_or_damaged_store_tells_of_no_session(monkeypatch, tmp_path: Path):
