@@ -1,7 +1,5 @@
 """Let mkdocs show pages that lie in a repository: what is outside of the site is named, and not linked."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The command line: which commands there are, and how they end."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal
@@ -11,16 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from postprocess.base import os_errors
 from postprocess.base.errors import UsageError
-from postprocess.base.os_errors import (
-    FOLDER,
-    check_memory_limit,
-    describe_fault,
-    describe_memory_limit,
-    describe_os_error,
-    is_lack_of_memory,
-    keep_trace,
-)
 from postprocess.base.sanitize import check_folders, check_texts, sanitize_line, shorten_words
 from postprocess.base.version import VERSION
 from postprocess.base.workdir import WorkDirectory
@@ -139,7 +129,7 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, exit_on_signal)
     words = sys.argv[1:] if words is None else words
     try:
-        check_memory_limit()
+        os_errors.check_memory_limit()
         check_texts([*words, work, source])
         check_folders([work, source])
         arguments = parse_words([*ALIASES.get(tuple(words[:2]), words[:2]), *words[2:]])
@@ -153,21 +143,21 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         print("plumbline: interrupted; what was measured so far is kept", file=sys.stderr)
         return INTERRUPTED
     except OSError as error:
-        what = describe_os_error(error, Path(work))
+        what = os_errors.describe_os_error(error, Path(work))
         print(f"plumbline: {sanitize_line(shorten_words(what))}", file=sys.stderr)
         return 2
     except Exception as error:
-        if is_lack_of_memory(error):
-            print(f"plumbline: memory: {describe_memory_limit()}", file=sys.stderr)
+        if os_errors.is_lack_of_memory(error):
+            print(f"plumbline: memory: {os_errors.describe_memory_limit()}", file=sys.stderr)
             return 2
-        return tell_fault(Path(work) / FOLDER, error)
+        return tell_fault(Path(work) / os_errors.FOLDER, error)
 
 
 def tell_fault(folder: Path, error: Exception) -> int:
     """Tell of a fault of Plumbline itself in one line, and keep its trace; the exit status."""
-    trace = keep_trace(folder, error)
+    trace = os_errors.keep_trace(folder, error)
     if trace is None:
         traceback.print_exception(error)
-    what = f"{describe_fault(error)}: a fault of Plumbline itself, please report it"
+    what = f"{os_errors.describe_fault(error)}: a fault of Plumbline itself, please report it"
     print(f"plumbline: {sanitize_line(what)} (all of it: {trace or 'above'})", file=sys.stderr)
     return 1

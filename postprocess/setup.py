@@ -1,7 +1,5 @@
 """Set-up: MPIs and a Spack, found or fetched; an environment for each MPI; and its programs built."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil
@@ -393,8 +391,7 @@ def build_at_once(
         if process.returncode == 0:
             return BuildOutcome(environment, spent, read_record(result, Installation))
         problem = line.strip() or f"{program}: exit code {process.returncode}"
-        without_source = is_without_source(result.parent)
-        return BuildOutcome(environment, spent, None, problem, without_source)
+        return BuildOutcome(environment, spent, None, problem, is_without_source(result.parent))
 
     pool = ThreadPoolExecutor(max_workers=min(MOST, os.cpu_count() or 1))
     try:

@@ -1,15 +1,12 @@
 """Write the documentation that follows from the code: ``python -m postprocess.write_docs``.
 
-A page of all commands, a manual page, completion for bash and zsh, and the JSON schema of a site file. Needs
+A page of all commands, completion for bash and zsh, and the JSON schema of a site file. Needs
 ``requirements-test.in``.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -26,9 +23,9 @@ PROGRAM = "./plumbline"
 INTERRUPTED = [(130, "interrupted by Ctrl-C"), (143, "terminated by SIGTERM")]
 
 SHELLS = """
-## Manual page and shell completion
+## Shell completion
 
-`man -l docs/plumbline.1` shows the same as a manual page. Completion of commands, options and their choices:
+Of commands, options and their choices:
 
 ```
 source docs/completion/plumbline.bash          # bash: in ~/.bashrc, with the absolute path
@@ -47,8 +44,6 @@ class Option:
 
 @dataclass(frozen=True)
 class Command:
-    """One command with everything that its help says."""
-
     words: tuple[str, ...]  #: that choose it
     synopsis: str
     description: str
@@ -64,10 +59,7 @@ class Command:
 
 
 def commands(parser: Parser, words: tuple[str, ...] = ()) -> Iterator[Command]:
-    """Yield the command of a parser, then all below it.
-
-    :param words: that choose the command of this parser
-    """
+    """Yield the command of a parser, then all below it."""
     below = subcommands(parser)
     yield Command(
         words=words,
@@ -108,7 +100,6 @@ def text(parser: Parser, action: argparse.Action) -> str:
 
 
 def markdown(every: Sequence[Command]) -> str:
-    """Return the page of all commands."""
     first, *rest = every
     top = [each for each in rest if len(each.words) == 1]
     listed = "\n".join(f"| [`{each.name}`](#plumbline-{each.name}) | {each.description} |" for each in top)
@@ -127,11 +118,21 @@ def markdown(every: Sequence[Command]) -> str:
     )
     statuses = [*first.statuses, *INTERRUPTED]
     tail = ["", "", "## Exit status", "", table(("status", "meaning"), statuses), ""]
-    return head + listed + "\n".join(tail) + "".join(map(section, rest)) + SHELLS
+    return head + listed + "\n".join(tail) + "".join(map(section, rest)) + surroundings() + SHELLS
+
+
+def surroundings() -> str:
+    """Return the sections on what is around all commands: environment variables and files."""
+    lines = ["", "## Environment variables", "", table(("variable", "meaning"), format_names(ENVIRONMENT)), ""]
+    lines += ["## Files", "", table(("file", "what it is"), format_names(FILES)), ""]
+    return "\n".join(lines)
+
+
+def format_names(meanings: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(f"`{name}`", meaning) for name, meaning in meanings.items()]
 
 
 def section(command: Command) -> str:
-    """Return the section of one command."""
     lines = ["", f"{'#' * (len(command.words) + 1)} plumbline {command.name}", ""]
     lines += [command.description, "", "```", command.synopsis, "```", ""]
     lines += ["Example:", "", "```", command.example, "```", ""]
@@ -145,7 +146,6 @@ def section(command: Command) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell(each) for each in row)} |" for row in lines)
 
@@ -191,73 +191,6 @@ FILES = {
     "set-up.log": "output of the installation of Python packages",
 }
 
-WIDTH = 70  #: of a line of text, without what escapes its hyphens
-SEE_ALSO = "docs/README.md, https://reframe-hpc.readthedocs.io, https://spack.readthedocs.io"
-
-
-def manual_page(every: Sequence[Command]) -> str:
-    """Return the manual page of all commands."""
-    first, *rest = every
-    top = [each for each in rest if len(each.words) == 1]
-    lines = [
-        '.\\" Written by python -m postprocess.write_docs: change the texts of the commands.',
-        '.TH PLUMBLINE 1 "" "Plumbline" "User Commands"',
-        ".SH NAME",
-        r"plumbline \- MPI performance regression tests",
-        ".SH SYNOPSIS",
-        ".B ./plumbline",
-        "COMMAND [OPTIONS] [ARGUMENTS]",
-        ".SH DESCRIPTION",
-        wrap_paragraph(first.description),
-        ".PP",
-        "Each case is one routine at one message size,",
-        "with one MPI and one layout of processes.",
-        "Its result is compared with a reference of the same machine.",
-        ".SH COMMANDS",
-        *format_terms((each.name, each.description) for each in top),
-        ".SH OPTIONS",
-        *(line for each in rest if not each.below for line in subsection(each)),
-        ".SH ENVIRONMENT",
-        *format_terms(ENVIRONMENT.items()),
-        ".SH EXIT STATUS",
-        *format_terms((str(number), text) for number, text in (*first.statuses, *INTERRUPTED)),
-        ".SH FILES",
-        *format_terms(FILES.items()),
-        ".SH SEE ALSO",
-        wrap_paragraph(SEE_ALSO),
-    ]
-    return "\n".join([*lines, ""])
-
-
-def subsection(command: Command) -> list[str]:
-    """Return the lines on one command."""
-    lines = [f'.SS "plumbline {command.name}"', wrap_paragraph(command.description)]
-    lines += [".PP", escape_line(command.synopsis)]
-    for title, own in command.groups.items():
-        lines += [".PP", f".I {escape_line(title)}:"]
-        lines += format_terms((each.usage, each.text) for each in own)
-    lines += [".PP", "Example:", ".PP", ".RS", ".EX", escape_line(command.example), ".EE", ".RE"]
-    failures = [f"{number}: {text}." for number, text in command.statuses if number == 1]
-    return lines + [line for text in failures for line in (".PP", wrap_paragraph(f"Exit status {text}"))]
-
-
-def format_terms(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the lines of a list of terms with their meaning."""
-    return [line for term, text in pairs for line in (".TP", f".B {escape_line(term)}", wrap_paragraph(text))]
-
-
-def wrap_paragraph(text: str) -> str:
-    """Return a paragraph in lines that are not too long for roff."""
-    lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(map(escape_line, lines))
-
-
-def escape_line(text: str) -> str:
-    """Return a line of text in which roff finds no escape, no request and no hyphen to change."""
-    text = text.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq").replace('"', r"\(dq")
-    return rf"\&{text}" if text.startswith((".", "'")) else text
-
-
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMPLETED = {"FILE": shtab.FILE, "PATH": shtab.FILE, "DIR": shtab.DIRECTORY}  #: by metavar
 
@@ -269,7 +202,6 @@ def documents() -> dict[str, str]:
     every = list(commands(parser))
     return {
         "commands.md": markdown(every),
-        "plumbline.1": manual_page(every),
         "completion/plumbline.bash": shtab.complete(parser, "bash"),
         "completion/_plumbline": shtab.complete(parser, "zsh"),
         "site_file.schema.json": json.dumps(build_json_schema(), indent=1) + "\n",

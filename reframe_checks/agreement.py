@@ -4,8 +4,6 @@ A round is short beside what changes a machine, and all rounds of a job are on t
 one program then slows all. Every other round goes backwards, so that a slow drift cancels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -161,7 +159,6 @@ class agreement(OsuImbCheck):
 
     @run_before("run")
     def write_sizes(self):
-        """Write the file from which IMB reads its sizes."""
         for start in self.started():
             if start.program == "imb":
                 write_sizes(start, self.session)

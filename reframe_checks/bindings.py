@@ -4,8 +4,6 @@ The programs are those of ``./plumbline agree --bindings``. A launch of a langua
 of which C is started too, and its value is the time over that in C.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterable, Iterator
@@ -97,7 +95,6 @@ class bindings(OsuImbCheck):
         return not named and benchmark.routine not in (self.wanted_routines() or {})
 
     def starts(self) -> Iterator[Start]:
-        """Yield a start for each language."""
         for language in MEASURED:
             own = [each for each in self.chosen_benchmarks() if split_language(each.routine) == language.name]
             yield Start(language.name, own, sorted({size for each in own for size in self.sizes_of(each)}))
@@ -185,7 +182,6 @@ class bindings(OsuImbCheck):
         self.executable = "true"
 
     def plan_rounds(self, started: list[PlannedLaunch], launcher: tuple[str, ...]) -> LanguageRounds:
-        """Plan the rounds of a job."""
         library = extract_identity(self.environment_facts.library)
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
         programs = self.ready.programs
@@ -218,5 +214,4 @@ def list_options_of(launches: Iterable[PlannedLaunch]) -> list[str]:
 
 
 def split_language(routine: str) -> str:
-    """Split the language off the name of a case."""
     return routine.partition(".")[2]

@@ -4,8 +4,6 @@
 is measured by ``luecke``.
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 
 from postprocess.model.routines.mpicost import FAMILIES, REDUCE_LOCAL

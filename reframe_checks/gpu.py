@@ -4,8 +4,6 @@ Measured on partitions that declare GPUs (``gpus=``, or ReFrame's ``devices``), 
 takes their memory (``gpu=``).
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
@@ -56,7 +54,6 @@ class gpu(MpicostCheck):
         return SkippedCase(case, reason, unavailable=True)
 
     def planned_launch(self, **more) -> PlannedLaunch:
-        """Return a launch whose ranks are to have a GPU each."""
         return super().planned_launch(**more, gpu=self.gpus.kind)
 
     def options_of(self, launch: PlannedLaunch) -> list[str]:

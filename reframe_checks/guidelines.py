@@ -4,8 +4,6 @@
 the comparison; a job has several.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import reframe as rfm
@@ -65,7 +63,6 @@ class guidelines(MpicostCheck):
 
     @run_before("run")
     def set_command(self):
-        """Write the starts, one after the other."""
         words = launcher_words(self)
         settings = {each["name"]: each["variables"] for each in [USUAL, *self.variants]}
         self.prerun_cmds = [

@@ -5,8 +5,6 @@ Sizes and repetitions are fixed, so that a night repeats the last one; ``-npmin`
 from spinning beside the measured ones. Of a collective the largest mean of a rank is judged, ``t_max``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -231,7 +229,6 @@ class imb(OsuImbCheck):
         return {**super().method(), WINDOW: WINDOW_MESSAGES, **rotated}
 
     def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
-        """Return the plan of one start, with its threads where it has several."""
         launch = super().planned_start(start, reason)
         several = any(benchmark.executable == MT for benchmark in start.benchmarks)
         return replace(launch, method=launch.method | {THREADS: self.threads}) if several else launch
@@ -302,5 +299,4 @@ def write_sizes(start: PlannedLaunch, session: Path) -> None:
 
 
 def locate_sizes_file(start: PlannedLaunch, session: Path) -> Path:
-    """Locate the file with the sizes of a start."""
     return start.output(session).with_suffix(".sizes")

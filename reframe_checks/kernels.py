@@ -4,8 +4,6 @@
 at size A: ``./plumbline nightly --family kernels``.
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import parameter, run_after, run_before

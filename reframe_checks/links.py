@@ -3,8 +3,6 @@
 Luecke et al. 2001, test 1, sweeps rank 0 over the others; the tournament gives every pair its turn.
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 from reframe.core.builtins import run_after
 from reframe.core.runtime import runtime

@@ -5,8 +5,6 @@ T3E-600 and the SGI Origin 2000. 2003: Luecke, Kraeva and Ju, "Comparing the per
 Cray's MPI and with SGI's MPI".
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 
 from postprocess.model.plan import PlannedLaunch
@@ -68,7 +66,6 @@ class PaperFamily(MpicostCheck, family=True):
         return [peer for peer in read_choice("peers", []) if peer < self.processes]
 
     def partners(self, routine: str) -> list[int]:
-        """Return the partners of rank 0, one after the other."""
         everyone = list(range(1, self.processes))
         return (self.chosen_peers() or everyone) if routine == "pingpong" else [0]
 

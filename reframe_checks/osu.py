@@ -6,8 +6,6 @@ can, in launches of their own: sums of its default, a signed byte, saturate with
 8045).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -305,7 +303,6 @@ class osu(OsuImbCheck):
 
 
 def build_osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
-    """Build the benchmark's options and the sizes of the start."""
     benchmark = start.benchmarks[0]
     words = list(benchmark.options)
     sizes = [case.bytes for case in start.all_cases]

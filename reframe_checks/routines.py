@@ -5,8 +5,6 @@ only where tests are chosen so: a run of everything measures all routines in one
 does.
 """
 
-from __future__ import annotations
-
 import sys
 
 import reframe as rfm

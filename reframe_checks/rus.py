@@ -3,8 +3,6 @@
 ``./plumbline run --family rus``. A trial is a loop of calls, of which the mean counts, with warm caches.
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 
 from postprocess.model.plan import PlannedLaunch

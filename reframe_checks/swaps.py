@@ -5,8 +5,6 @@
 MPI's eager threshold.
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 
 from postprocess.model.routines.mpicost import FAMILIES, SENDS, SWAPS, WARM
@@ -51,5 +49,4 @@ class sends(RequestedCheck):
         return chosen if chosen or self.peers else sorted({1, self.processes - 1} - {0})
 
     def partners(self, routine: str) -> list[int]:
-        """Return the partners of rank 0, one after the other."""
         return self.chosen_peers()

@@ -4,8 +4,6 @@
 stands beside the headline in every record and in the store.
 """
 
-from __future__ import annotations
-
 import reframe as rfm
 
 from postprocess.model.routines.mpicost import BARRIER, WARM

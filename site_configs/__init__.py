@@ -24,10 +24,7 @@ class PackagesBesideChecks(MetaPathFinder):
 
 
 def make_packages_importable() -> None:
-    """Make the packages importable.
-
-    :raises ImportError: if Python has another package of one of these names.
-    """
+    """Make the packages importable. Raises ImportError if Python has another package of one of these names."""
     found = {name: find_spec(name) for name in PACKAGES}
     for name, spec in found.items():
         if spec and spec.origin and ROOT not in Path(spec.origin).resolve().parents:
@@ -38,10 +35,7 @@ def make_packages_importable() -> None:
 
 
 def check_needed_packages() -> None:
-    """Check that Python has what sites and checks need.
-
-    :raises ImportError: if it lacks something.
-    """
+    """Check that Python has what sites and checks need. Raises ImportError if it lacks something."""
     if lacking := [name for name in NEEDED if not find_spec(name)]:
         fix = f"{sys.executable} -m pip install {' '.join(lacking)}"
         raise ImportError(f"{' and '.join(lacking)}: not in this ReFrame's Python; {fix}")

@@ -4,8 +4,6 @@ msgspec decides whether a value is right. The message on a wrong one has its pla
 instead: the description of its annotation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints

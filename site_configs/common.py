@@ -4,8 +4,6 @@ What a check may ask of a site, it asks through ``extras``: the layouts of a par
 environment is built and launched. Nothing else of a machine is visible to a check.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import os

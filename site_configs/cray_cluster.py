@@ -8,8 +8,6 @@ the launcher is ``"alps"`` (aprun).
     ./plumbline nightly --site NAME
 """
 
-from __future__ import annotations
-
 from site_configs import pbs
 from site_configs.common import Topology, environment, partition, site
 

@@ -1,7 +1,5 @@
 """The machine at hand: one node, no scheduler, MPIs that ``./plumbline setup`` found, or those of PATH."""
 
-from __future__ import annotations
-
 import os
 
 import msgspec

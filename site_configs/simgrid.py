@@ -4,8 +4,6 @@ SMPI has no collectives of its own but those of other MPIs, of which a *selector
 selector is an environment here. A platform file (``platforms/README.md``) is a machine, and a partition.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -4,8 +4,6 @@
 PLUMBLINE_SIMULATED_MEMORY=8e9 ./plumbline run --site simulated --partition torus --processes 256,512,1024
 """
 
-from __future__ import annotations
-
 from site_configs.common import site
 from site_configs.simgrid import SELECTORS, machine, selector
 from site_configs.topology.layouts import Layout

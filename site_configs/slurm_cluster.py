@@ -6,8 +6,6 @@ cp site_configs/slurm_cluster.py site_configs/mycluster.py
 ./plumbline nightly --site mycluster
 """
 
-from __future__ import annotations
-
 from site_configs import slurm
 from site_configs.common import Topology, environment, partition, site
 

@@ -5,8 +5,6 @@ why it failed, in one line, is the last line of standard error. ``RESULT`` says 
 is what kind of failure it was.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -164,7 +162,6 @@ def hold_build_lock(directory: Path) -> Iterator[None]:
 
 
 def write_single_program(directory: Path, place: Path, product: Program) -> None:
-    """Write the environment of all programs, cut down to one."""
     whole = yaml.safe_load(files.read_text(directory / "spack.yaml"))["spack"]
     common = directory.parent / "common"
     definitions = yaml.safe_load(files.read_text(common / "definitions.yaml"))["definitions"]

@@ -3,8 +3,6 @@
 Of a build in a process of its own, what kind of failure it was is kept too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, dataclass
@@ -23,8 +21,6 @@ FAILURE = "failure.json"  #: in the folder of a build that failed; what kind of 
 
 @dataclass(frozen=True)
 class Installation:
-    """One program as it was installed."""
-
     program: str
     prefix: str
     spec: str  #: package and hash
@@ -55,7 +51,6 @@ class Installation:
 
 
 def locate_stamp(place: Path, program: str) -> Path:
-    """Locate the record of an installation."""
     return place / ".plumbline" / f"{program}.json"
 
 
@@ -124,21 +119,16 @@ class BuiltBinary:
 
 
 def locate_program_file(work: Path, environment: str, name: str) -> Path:
-    """Locate the record of what was built for an environment."""
     return work / FOLDER / environment / f"{find_product(name)}.json"
 
 
 def write_program(work: Path, program: BuiltBinary) -> None:
-    """Keep where a program is."""
     path = locate_program_file(work, program.environment, program.name)
     files.replace_files({path: json.dumps(asdict(program), indent=1).encode()})
 
 
 def read_program(work: Path, environment: str, name: str) -> BuiltBinary:
-    """Read the record of what was built for an environment.
-
-    :raises UsageError: if nothing was built yet.
-    """
+    """Read the record of what was built for an environment. Raises UsageError if nothing was built yet."""
     path = locate_program_file(work, environment, name)
     try:
         return read_record(path, BuiltBinary)

@@ -5,8 +5,6 @@ missing CMake is an error, not an hour of compiling one. It also is what makes t
 indexes some 140 recipes instead of 8500, and solves a problem a tenth as large, with the same answer.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -46,7 +44,6 @@ class SourceError(SpackEnvironmentError):
 def extract_spack_error(output: str) -> SpackEnvironmentError:
     """Extract the reason of a failure in one line, with the fix where it is known; never empty.
 
-    :param output: all that Spack wrote.
     :returns: a ``SourceError`` if a source cannot be fetched.
     """
     lines = FOLD.sub("", output).splitlines()
@@ -78,8 +75,7 @@ def describe_build_failure(lines: list[str], place: int) -> str:
 
 def describe_fetch_failure(lines: list[str], place: int) -> str:
     """Describe why a source cannot be fetched: the last address that was tried, its answer, and the fix."""
-    after = "\n".join(lines[place + 1 :])
-    addresses = ADDRESS.findall(after)
+    addresses = ADDRESS.findall("\n".join(lines[place + 1 :]))
     causes = (cause for line in lines for each in CAUSES if (cause := each.search(line)))
     said = next((cause[1].strip() for cause in causes), "no answer")
     address = addresses[-1] if addresses else "its source"
@@ -151,7 +147,6 @@ def packages_named(builtin: Path) -> list[Path]:
 
 
 def package_name(folder: str) -> str:
-    """Return the package that has this folder in a repository."""
     return folder.lstrip("_").replace("_", "-")
 
 
@@ -173,8 +168,6 @@ def build_attribute(ours: Path, folder: str) -> str:
 
     Spack's hash of a package sees no more than its own ``package.py``: without this line, programs would not be
     built again when their flags are changed elsewhere.
-
-    :param folder: of the package
     """
     digest = hashlib.sha256()
     for path in sorted([*ours.glob("*.py"), *ours.glob(f"packages/{folder}/*.py")]):
@@ -218,7 +211,6 @@ class SpackLayout:
 
     @property
     def root(self) -> Path:
-        """Everything of Spack that is not Spack itself."""
         return self.work / "spack"
 
     @property
@@ -228,7 +220,6 @@ class SpackLayout:
 
     @property
     def installed(self) -> Path:
-        """What Spack has built."""
         return self.root / "installed"
 
     @property
@@ -252,7 +243,6 @@ class SpackLayout:
         return self.root / "cache"
 
     def environment(self, name: str) -> Path:
-        """Return the folder of one environment."""
         return self.environments / name
 
     def make_folders(self) -> None:

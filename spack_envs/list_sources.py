@@ -1,7 +1,5 @@
 """Run by ``spack -e ENVIRONMENT python``: the sources that its packages are built from, as JSON."""
 
-from __future__ import annotations
-
 import json
 
 import spack.environment

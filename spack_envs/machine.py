@@ -9,8 +9,6 @@ sources. What has not changed is not touched; if something has, the old solution
 Spack would otherwise build by it for ever.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform
@@ -160,7 +158,6 @@ def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPacka
 
 
 def list_search_path() -> list[Path]:
-    """List the folders of PATH."""
     return [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
 
 
@@ -292,10 +289,7 @@ def assemble_environment(
 
 
 def check_names(mpi: FacadeMpi, paths: Sequence[Path]) -> None:
-    """Refuse what Spack would misread.
-
-    :raises SpackEnvironmentError: naming the value and the fix.
-    """
+    """Refuse what Spack would misread. Raises SpackEnvironmentError naming the value and the fix."""
     if mpi.family not in PACKAGES:
         known = ", ".join(PACKAGES)
         raise SpackEnvironmentError(
@@ -340,7 +334,6 @@ def build_packages_section(
 
 
 def build_external_entry(external: ExternalPackage) -> dict[str, Any]:
-    """Build the entry of an external package."""
     entry: dict[str, Any] = {"spec": external.spec, "prefix": external.prefix}
     if external.compilers:
         entry["extra_attributes"] = {"compilers": external.compilers}

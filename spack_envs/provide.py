@@ -7,8 +7,6 @@ are always those of the pinned release, because later ones cannot be used withou
 has named a mirror, both are the mirror's, and nothing else is looked at.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -253,7 +251,6 @@ def write_recipe(substitute: Substitute, ours: Path) -> str:
 
 
 def find_package_folder(package: str) -> str:
-    """Find the folder of a package in a repository."""
     return package.replace("-", "_")
 
 
@@ -306,14 +303,12 @@ class SpackSettings:
 
     @property
     def spack(self) -> PinnedRelease:
-        """Spack itself."""
         address = self.environ.get("PLUMBLINE_SPACK_URL") or "https://github.com/spack/spack.git"
         tag = self.environ.get("PLUMBLINE_SPACK_RELEASE") or "v1.1.0"
         return PinnedRelease("spack", address, tag, self.copy("spack"))
 
     @property
     def packages(self) -> PinnedRelease:
-        """The package recipes."""
         address = self.environ.get("PLUMBLINE_SPACK_PACKAGES_URL")
         address = address or "https://github.com/spack/spack-packages.git"
         tag = self.environ.get("PLUMBLINE_SPACK_PACKAGES_RELEASE") or "v2026.03.0"

@@ -1,7 +1,5 @@
 """What all tests share: fixtures, marks by folder, which tests run; what did not is counted at the end."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

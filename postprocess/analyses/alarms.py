@@ -4,8 +4,6 @@
 whole for each, so that a line is there or it is not; the work directory's lock is held.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -99,10 +97,7 @@ def predict_false_alarm(result: CaseResult) -> tuple[float, float] | None:
 
 
 def append_night(path: Path, night: NightAlarms) -> None:
-    """Add a night to the log.
-
-    :raises UsageError: if it cannot be written.
-    """
+    """Add a night to the log. Raises UsageError if it cannot be written."""
     entry = {"schema": SCHEMA, "kind": "night"} | asdict(night)
     del entry["said"]
     _add(path, entry)
@@ -175,7 +170,6 @@ class _Mark:
 
 
 def _take(value: Any, nights: dict[str, NightAlarms]) -> None:
-    """Take one line of the log."""
     line = parse_record(value, _Line)
     if line.schema != SCHEMA:
         raise ValueError(f"schema: {line.schema} is not {SCHEMA}")
@@ -273,7 +267,6 @@ def tally_site_by_month(site: str, found: Mapping[str, Sequence[NightAlarms]]) -
 
 
 def tally_month(site: str, name: str, nights: Sequence[NightAlarms]) -> AlarmMonth:
-    """Tally some nights of a site."""
     screened = [(night.predicted_screened, night.screened) for night in nights]
     regressed = [(night.predicted_regressed, len(night.alarms)) for night in nights]
     return AlarmMonth(

@@ -5,8 +5,6 @@ changes: a step by the fit of levels, a creep, or a machine that was slower from
 by the cumulative sum of what lies above the reference. Both are told only if they are of a size that matters.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

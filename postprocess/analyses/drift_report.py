@@ -1,7 +1,5 @@
 """What people read of drift: terminal table, last line, JSON, and a page with plots of the worst cases."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone
@@ -102,7 +100,6 @@ def format_probability_bound(p: float) -> str:
 
 
 def format_caption(change: DriftChange) -> str:
-    """Format one change of one case in a sentence."""
     finding, nights = change.finding, change.trend.nights
     began = nights.started[finding.begin]
     said = f"{percent(finding.size)} (±{100 * finding.margin:.1f}%)"
@@ -124,7 +121,6 @@ def format_case_title(trend: drift.Trend) -> str:
 
 
 def format_drift_title(found: Sequence[Cluster]) -> str:
-    """Format the headline of the page."""
     slow = list_changed_cases(found, slow=True)
     if not slow:
         return "No case became slower over the nights"
@@ -149,7 +145,6 @@ def summarise_drift(trends: Sequence[drift.Trend], found: Sequence[Cluster]) -> 
 
 
 def explain_too_few_nights() -> str:
-    """Explain why a case is not looked at."""
     return f"fewer than {drift.ENOUGH_NIGHTS} nights since the reference or the MPI library changed"
 
 
@@ -162,7 +157,6 @@ def list_changed_cases(found: Sequence[Cluster], slow: bool) -> int:
 
 
 def list_cluster_keys(cluster: Cluster) -> list[str]:
-    """List the keys of a cluster's cases."""
     return [change.trend.nights.case.key for change in cluster.changes]
 
 
@@ -189,7 +183,6 @@ def drift_as_data(trends: Sequence[drift.Trend], found: Sequence[Cluster], since
 
 
 def change_as_data(change: DriftChange) -> dict[str, Any]:
-    """Return one case of a change."""
     finding, nights = change.finding, change.trend.nights
     return {
         "key": nights.case.key,
@@ -403,7 +396,6 @@ def build_cluster_section(mark: document.Toned, cluster: Cluster) -> document.Se
 
 
 def build_drift_pictures(changes: Sequence[DriftChange]) -> list[document.Picture]:
-    """Build a picture of each case, in the order of its worst change."""
     by_case: dict[str, list[DriftChange]] = {}
     for change in changes:
         by_case.setdefault(change.trend.nights.case.key, []).append(change)

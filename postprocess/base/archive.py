@@ -4,8 +4,6 @@ An archive is read by what is written: each block must be the one that :func:`pa
 and size. So nothing hides in it, before, between or behind its files.
 """
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -34,8 +32,6 @@ ANEW = "ask for the archive as it was sealed"
 
 @dataclass(frozen=True)
 class PackedFile:
-    """A file in an archive."""
-
     name: str
     start: int  #: of its bytes
     size: int
@@ -138,7 +134,6 @@ def _describe_odd(path: Path, name: str) -> str:
 
 
 def _walk(path: Path, data: bytes) -> Iterator[PackedFile]:
-    """Walk from header to header, to the end."""
     place = 0
     while data[place : place + BLOCK].strip(b"\0"):
         name, size = _read_header(path, data, place)
@@ -184,7 +179,6 @@ def _read_header(path: Path, data: bytes, place: int) -> tuple[str, int]:
 
 
 def _parse_block(path: Path, data: bytes, place: int) -> tarfile.TarInfo:
-    """Parse one block as a header."""
     block = data[place : place + BLOCK]
     if place and len(block) < BLOCK:
         raise UsageError(f"{path}: is cut off behind {place} bytes; copy it again")

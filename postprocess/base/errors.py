@@ -1,7 +1,5 @@
 """The error that the user can correct: one line, no traceback."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 

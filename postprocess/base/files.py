@@ -4,8 +4,6 @@ Everything is written to hidden ``.tmp`` files beside their targets first; a wri
 leaves such files at worst, and never half a target. Missing folders are made. OSError as met.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """How numbers are written where people read them: units, values, decimal sizes, durations and tables."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence
@@ -20,10 +18,7 @@ UNITS: dict[str, str] = {SECONDS: "lower", MEGABYTES: "higher", RATIO: "lower"} 
 
 
 def parse_unit(text: str) -> Unit:
-    """Return the unit that is spelled so.
-
-    :raises ValueError: if it is none of :data:`UNITS`.
-    """
+    """Return the unit that is spelled so. Raises ValueError if it is none of :data:`UNITS`."""
     for unit in (SECONDS, MEGABYTES, RATIO):
         if text == unit:
             return unit

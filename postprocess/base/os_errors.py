@@ -3,8 +3,6 @@
 Standard library only: the start script uses it before there is a virtual environment.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os
@@ -88,7 +86,6 @@ def choose_place(place: str, work: Path) -> str:
 
 
 def is_below(place: str, folder: Path) -> bool:
-    """Return whether a path is in a folder."""
     return Path(folder).absolute() in (path := Path(place).absolute()).parents or path == folder
 
 

@@ -1,7 +1,5 @@
 """Run a program with all that it starts; find and end processes by a variable of their environment."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -4,8 +4,6 @@ A terminal has that line at its end and writes it anew, with a bar. A pipe gets 
 is waited for.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading
@@ -95,7 +93,6 @@ class CurrentStep:
         self.done, self.total = done, total
 
     def begin(self, doing: str) -> None:
-        """Begin what goes on now."""
         self.end_wait()
         self.doing, self.since = doing, time.monotonic()
 
@@ -161,7 +158,6 @@ class Progress:
         self.before = sum(self.phases.values())
 
     def say(self, text: str) -> None:
-        """Print one line."""
         self.console.print(sanitize_line(text), markup=False)
 
     def note(self, text: str) -> None:

@@ -3,8 +3,6 @@
 msgspec checks. It knows nothing of keys that stand twice, so the text is parsed by ``strict_json`` first.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -4,8 +4,6 @@ Whatever is printed, drawn or written by the report goes through ``one_line`` fi
 escaped by jinja2, SVG by matplotlib, Markdown by ``markdown``; a terminal gets it without markup.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -31,7 +29,6 @@ def quote_word(text: str) -> str:
 
 
 def quote_words(words: Iterable[object]) -> str:
-    """Quote several words as a part of a command line."""
     return " ".join(quote_word(str(word)) for word in words)
 
 

@@ -3,8 +3,6 @@
 ``sha256sum -c manifest.txt`` and ``ssh-keygen -Y verify`` check it without Plumbline, too.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
@@ -54,10 +52,7 @@ def format_manifest(folder: Path) -> str:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    :raises UsageError: if it cannot be read
-    """
+    """Return the SHA-256 of a file. Raises UsageError if it cannot be read."""
     try:
         return hashlib.sha256(files.read_regular(path)).hexdigest()
     except OSError as error:
@@ -145,10 +140,7 @@ def format_fingerprint(key: bytes) -> str:
 
 
 def find_fingerprint(key: Path) -> str:
-    """Find the fingerprint of a key of SSH, private or public.
-
-    :raises UsageError: if it is none
-    """
+    """Find the fingerprint of a key of SSH, private or public. Raises UsageError if it is none."""
     require_file(key, "name a key of SSH by --key")
     done = run_ssh_keygen(["-l", "-E", "sha256", "-f", str(key)])
     words = done.stdout.split()
@@ -246,10 +238,7 @@ def read_manifest(folder: Path) -> dict[str, str]:
 
 
 def read_manifest_text(folder: Path) -> str:
-    """Read the manifest of a folder.
-
-    :raises UsageError: if it cannot be read
-    """
+    """Read the manifest of a folder. Raises UsageError if it cannot be read."""
     try:
         return files.read_text(folder / MANIFEST)
     except OSError as error:
@@ -267,10 +256,7 @@ def compute_root(folder: Path) -> str:
 
 
 def run_ssh_keygen(words: list[str], given: str = "") -> subprocess.CompletedProcess[str]:
-    """Run ``ssh-keygen``.
-
-    :raises UsageError: if it is not there, or does not end
-    """
+    """Run ``ssh-keygen``. Raises UsageError if it is not there, or does not end."""
     try:
         return subprocess.run(
             ["ssh-keygen", *words], input=given, capture_output=True, text=True, check=False, timeout=SECONDS
@@ -282,5 +268,4 @@ def run_ssh_keygen(words: list[str], given: str = "") -> subprocess.CompletedPro
 
 
 def last_line(text: str) -> str:
-    """Return the last line of an error."""
     return (text.strip().splitlines() or ["it says nothing"])[-1]

@@ -3,8 +3,6 @@
 What is measured is worth more than who reads of it: a night whose terminal or pipe is gone runs to its end.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -93,7 +93,6 @@ class JsonObject:
             raise ValueError(f"{self.within}{key}: {error}") from None
 
     def word(self, key: str, words: tuple[str, ...]) -> str:
-        """Return a string from a closed list."""
         value = self.get(key, str)
         if value not in words:
             raise ValueError(f"{self.within}{key}: {format_external(value)} is not one of {', '.join(words)}")

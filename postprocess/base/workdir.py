@@ -7,8 +7,6 @@ ledger), ``references`` (provisional ones), ``proposal`` (of others), ``told.jso
 ``accept``, ``bindings``, ``imported.jsonl`` (launches of reports) and ``faults`` (traces).
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import time
@@ -83,7 +81,6 @@ class WorkDirectory:
         return self.root / "latest"
 
     def find_last_session(self) -> Path | None:
-        """Return the session whose summary was written last."""
         summaries = self.sessions.glob("*/summary.json")
         last = max(summaries, key=lambda path: (path.stat().st_mtime_ns, path), default=None)
         return last.parent if last else None

@@ -5,8 +5,6 @@ when and where it ran, and what it ran. A session that was interrupted wrote non
 entered when the next session begins, so that nothing that was measured is lost.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -120,7 +118,6 @@ class CalibrationLaunch:
 
 
 def locate_ledger(work: Path) -> Path:
-    """Locate the ledger of a work directory."""
     return work / "calibrations"
 
 
@@ -340,10 +337,7 @@ def assess_without_report(work: Path, directory: Path) -> Iterable[FinishedLaunc
 
 
 def read_calibration_header(marker: Path) -> CalibrationHeader:
-    """Read the header of an interrupted calibration.
-
-    :raises UsageError: if its file is damaged.
-    """
+    """Read the header of an interrupted calibration. Raises UsageError if its file is damaged."""
     try:
         told = read_record(marker, dict[str, Any]) | {"session": marker.parent.name}
         require_fields(told, CalibrationHeader, ("shell", "transports"))

@@ -1,7 +1,5 @@
 """Say which launches of a calibration do not count, for which cases, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -80,7 +78,6 @@ def list_lost(session: str, finished: Iterable[FinishedLaunch]) -> list[LostLaun
 def describe_losses(lost: Sequence[LostLaunch], finished: Iterable[FinishedLaunch]) -> Iterator[str]:
     """Describe in a line for each part of the plan and each kind of loss how many launches do not count.
 
-    :param lost: of all launches
     :param finished: all launches of the calibration, those that count too
     """
     launches: dict[Family, int] = {}
@@ -108,10 +105,7 @@ def describe_losses(lost: Sequence[LostLaunch], finished: Iterable[FinishedLaunc
 def restrict_to_counted(
     finished: Mapping[str, Sequence[FinishedLaunch]], lost: Sequence[LostLaunch]
 ) -> list[FinishedLaunch]:
-    """Restrict launches to the cases that they count for; a case that none counts for keeps all of its own.
-
-    :param finished: the launches of each session, by its name
-    """
+    """Restrict launches to the cases that they count for; a case that none counts for keeps all of its own."""
     uncounted: dict[tuple[str, str], set[Case]] = {}
     for each in lost:
         uncounted.setdefault((each.session, each.name), set()).update(each.cases)

@@ -1,7 +1,5 @@
 """Measure CPU load of other processes; calibrations need an idle machine."""
 
-from __future__ import annotations
-
 import math
 import os
 import statistics
@@ -53,7 +51,6 @@ class LoadMonitor:
 
 
 def start_load_monitor() -> LoadMonitor:
-    """Start a monitor of the machine's load from now on."""
     return LoadMonitor(read_cpu_times(), read_own_cpu_seconds())
 
 
@@ -64,7 +61,6 @@ def read_own_cpu_seconds() -> float:
 
 
 def note_other_work(progress: Progress) -> None:
-    """Say so if others use this machine now."""
     share = measure_other_load()
     if share > BUSY_SHARE:
         progress.note(

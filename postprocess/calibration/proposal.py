@@ -4,8 +4,6 @@ Nothing is refused; what a person should see before committing is marked. A refe
 side by more than its old band would accept a slowdown: a broken machine would pass from then on.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import statistics
@@ -33,8 +31,6 @@ ABSORBS = machine_load.Mark(machine_load.MarkKind.ABSORBS, "absorbs a slowdown")
 
 @dataclass(frozen=True)
 class ReferenceChange:
-    """The change of one case by a proposal."""
-
     case: Case
     kind: str
     old: Reference | None
@@ -90,7 +86,6 @@ class Proposal:
     origin: Mapping[str, Any]
 
     def write(self, root: Path) -> Path:
-        """Write it below a folder."""
         path = reference_file.locate_references(root, *self.place)
         reference_file.write_references(path, self.rows.values(), self.origin)
         return path
@@ -145,7 +140,6 @@ def compare_references(
     measured: Mapping[Case, CaseSample],
     gone: Iterable[str],
 ) -> list[ReferenceChange]:
-    """Compare old and new references: one change for each case of either."""
     found = []
     for case in sorted(old.keys() | new.keys()):
         before, after = old.get(case), new.get(case)
@@ -217,13 +211,11 @@ def describe_noise(reference: Reference) -> list[machine_load.Mark]:
 
 
 def format_options(options: Mapping[str, Any]) -> str:
-    """Format options set by hand as they are given."""
     words = ["oversubscribe"] if options.get("oversubscribe") else []
     return ", ".join([*words, *filter(None, [format_assignments(options.get("set_env", {}))])])
 
 
 def format_assignments(variables: Mapping[str, str]) -> str:
-    """Format variables with their values."""
     return ", ".join(f"{name}={value}" for name, value in sorted(variables.items()))
 
 

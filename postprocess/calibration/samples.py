@@ -85,7 +85,6 @@ class CaseSample:
 
     @property
     def unit(self) -> Unit:
-        """Of its values."""
         return self.launches[-1].units[self.case.key]
 
 

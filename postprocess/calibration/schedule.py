@@ -1,7 +1,5 @@
 """Run a calibration from first to last launch, and report what is still missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -83,7 +81,6 @@ def plan_rounds(
 ) -> list[CalibrationRound]:
     """Plan the next rounds, one for each part of the plan that lacks launches.
 
-    :param have: launches behind each case
     :param taken: launches that this call has taken of each part. One is taken of each even where nothing is
         missing: only a launch tells whether program, MPI and processor are still those of the earlier ones.
     """
@@ -197,7 +194,6 @@ class CalibrationProgress:
     def conclude(self, launches: Sequence[CalibrationLaunch], lacking: Iterable[Family]) -> None:
         """Enter what is there at the end.
 
-        :param launches: of the ledger
         :param lacking: the parts of the plan that lack launches
         """
         self.lacking = set(lacking)
@@ -219,7 +215,6 @@ def plan_part_of(case: Case) -> Family:
 
 
 def count_launches(launches: Iterable[CalibrationLaunch]) -> dict[Case, int]:
-    """Count the launches of each case."""
     return {case: len(sample.launches) for case, sample in collect_samples(launches).items()}
 
 

@@ -56,7 +56,6 @@ def find_stale(
     """Find the staleness of one reference file, the stale cases first.
 
     :param nights: by key, of the cases that were measured since their calibration
-    :param machine: the one at hand
     :param days: after which a reference is old
     :param nodes: of the partition; 0 if that is not known
     """
@@ -248,13 +247,11 @@ class CalibrationGroup:
         return [each for each in told if isinstance(each, Mapping)]  # or it is told in words
 
     def finding(self, what: str, stale: bool, text: str) -> StaleFinding:
-        """Make a finding about all of these cases."""
         keys = tuple(case.key for case in self.cases)
         return StaleFinding(self.place, self.program, what, stale, text, keys)
 
 
 def merge_findings(found: Iterable[StaleFinding]) -> list[StaleFinding]:
-    """Merge equal findings of several groups."""
     said: dict[StaleFinding, list[str]] = {}
     for finding in found:
         said.setdefault(replace(finding, cases=()), []).extend(finding.cases)

@@ -1,7 +1,5 @@
 """Make reference files of calibration launches. Rows that were not measured stay as they are."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -146,7 +144,6 @@ def describe_left_out(launches: Iterable[CalibrationLaunch]) -> dict[tuple[Refer
 def select_place(
     measured: Mapping[Case, samples.CaseSample], place: ReferencePlace
 ) -> dict[Case, samples.CaseSample]:
-    """Select the cases of one place."""
     return {case: each for case, each in measured.items() if ReferencePlace.of(case) == place}
 
 
@@ -224,7 +221,6 @@ def find_calibration_options(origin: Mapping[str, Any] | None, case: Case) -> Ma
 
 
 def select_program(measured: Mapping[Case, samples.CaseSample], program: str) -> dict[Case, samples.CaseSample]:
-    """Select the cases of one program."""
     return {case: each for case, each in measured.items() if case.program == program}
 
 
@@ -415,7 +411,6 @@ def read_trials(path: Path) -> dict[int, dict[str, TrialSummary]]:
 
 
 def summarise_row(row: Mapping[str, Any]) -> TrialSummary:
-    """Summarise the trials of a row of the store."""
     late = np.array(row["late"], dtype=bool)
     return summarise_trials(np.array(row["t_max"], dtype=np.float64), late, row["dropped"])
 

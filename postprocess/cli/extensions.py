@@ -4,8 +4,6 @@ Those of this repository lie in ``postprocess/extensions``. An installed package
 has as an entry point of the group ``plumbline.extensions``.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,8 +23,6 @@ FOLDER = Path(__file__).resolve().parents[1] / "extensions"
 
 @dataclass(frozen=True)
 class ExtensionCommand:
-    """A command of an extension."""
-
     name: str
     module: str  #: as :func:`postprocess.cli.parser.add_commands` takes it, or ``module:NAME``
     section: str  #: of ``--help``
@@ -34,8 +30,6 @@ class ExtensionCommand:
 
 @dataclass(frozen=True)
 class Extension:
-    """What an extension brings."""
-
     commands: tuple[ExtensionCommand, ...]
     #: Who checks a folder of ``reference_data`` of that name: ``module:function``, from a path to what is wrong
     linters: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,5 @@
 """The types of options: each parses a word, or raises ArgumentTypeError with one line on what is wrong."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The options that several commands share, as data: a row each, and tuples of those that go together."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,7 +34,6 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """The option itself."""
         return self.words.partition(" ")[0]
 
     @property
@@ -275,7 +272,6 @@ def add_options(
 
 
 def add_json(parser: Parser) -> None:
-    """Add the option for results that programs read."""
     add_output_file(parser, "--json", "write machine-readable results to FILE")
 
 
@@ -286,7 +282,6 @@ def add_night_launches(parser: Parser) -> None:
 
 
 def add_session(parser: Parser) -> None:
-    """Add the options of a command that judges."""
     add_options(parser, *SELECTION)
     add_night_launches(parser)
     recorded = "; such a nightly run is recorded as a run"

@@ -1,7 +1,5 @@
 """Which files the options of a command may write: none that would destroy what somebody else needs."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

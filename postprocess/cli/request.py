@@ -1,7 +1,5 @@
 """What the user asks for: the options of a command that measures, as a session's request."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -34,10 +32,7 @@ JUDGING = ("nightly", "run", "list")
 
 
 def check_options_take_effect(arguments: argparse.Namespace) -> None:
-    """Refuse an option that none of the chosen programs has.
-
-    :raises UsageError: naming the option.
-    """
+    """Refuse an option that none of the chosen programs has. Raises UsageError naming the option."""
     given = vars(arguments)
     chosen = given.get("program")
     for option in OPTIONS:
@@ -95,7 +90,6 @@ def choose_family(choice: dict[str, Any], family: str) -> None:
 
 
 def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
-    """Build the request from the user's options."""
     given = vars(arguments)
     output = given.get("output")
     references = locate_searched(arguments) or (output and output.absolute())

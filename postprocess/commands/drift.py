@@ -1,7 +1,5 @@
 """The command ``drift``: find steps and slow trends over many nights."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 
@@ -69,10 +67,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def select_series(
     series: Sequence[NightSeries], patterns: Sequence[str], site: str | None
 ) -> list[NightSeries]:
-    """Select the cases that the user asks for.
-
-    :raises UsageError: naming what is not there.
-    """
+    """Select the cases that the user asks for. Raises UsageError naming what is not there."""
     systems = sorted({each.case.system for each in series})
     if site and site not in systems:
         raise UsageError(f"--site {site}: no nights; there are some of {', '.join(systems) or 'none'}")

@@ -1,7 +1,5 @@
 """The commands ``export`` and ``load``: the results store as CSV, and in PostgreSQL."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -26,7 +24,6 @@ from postprocess.results.store import SCHEMA, SERIES, read_session
 
 
 def add_export_arguments(parser: Parser) -> None:
-    """Add the options that choose rows, and the file."""
     add_options(parser, "--since", "--case")
     parser.group(READ).add_argument(
         "--trials", action="store_true", help="write every trial and the run records too"
@@ -35,7 +32,6 @@ def add_export_arguments(parser: Parser) -> None:
 
 
 def run_export(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Write the store as CSV. Returns 0."""
     wanted = ExportFilter(arguments.since, arguments.case, arguments.trials)
     with open_output(arguments.output) as sink:
         rows = export_csv(work.store, wanted, sink, say)
@@ -99,7 +95,6 @@ def export_csv(directory: Path, wanted: ExportFilter, sink: BinaryIO, say: Say) 
 
 
 def read_frames(directory: Path, wanted: ExportFilter) -> Iterator[pl.DataFrame]:
-    """Read the rows that are wanted of each session."""
     begin = parse_since(wanted.since) if wanted.since is not None else None
     rows = build_filter(None, begin, modes=None)
     for month in select_months(list_index_months(directory), begin):
@@ -158,7 +153,6 @@ def add_load_arguments(parser: Parser) -> None:
 
 
 def run_load(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Load the store into PostgreSQL. Returns 0."""
     from postprocess.results import postgres  # its driver takes time to import, and only this command needs it
 
     done = postgres.load_store(work.store, " ".join(arguments.words), say)

@@ -1,7 +1,5 @@
 """The command ``history``: what a case cost night after night, in the terminal."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys
@@ -54,10 +52,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Show the history of some cases. Returns 0.
-
-    :raises UsageError: if no case matches
-    """
+    """Show the history of some cases. Returns 0. Raises UsageError if no case matches."""
     modes = (*NIGHTS, "run", "confirm", "import") if arguments.all_sessions else NIGHTS
     rows = read_headlines(
         work.store, since=arguments.since, modes=modes, columns=NIGHT_COLUMNS, say=Progress().say

@@ -1,7 +1,5 @@
 """Checks the files that people write: sites, references, checks."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +26,6 @@ FAILS = "a file has an error"
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the files."""
     parser.add_argument(
         "paths",
         nargs="*",
@@ -68,7 +65,6 @@ def default_paths(work: WorkDirectory) -> list[Path]:
 
 
 def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
-    """Find what is wrong with one file or directory."""
     if path.is_dir():
         return lint_directory(work, path)
     if path.name == EXPECTED:

@@ -1,7 +1,5 @@
 """The command ``list``: the cases that would run, and about how long they take."""
 
-from __future__ import annotations
-
 import argparse
 import textwrap
 from collections import Counter
@@ -38,7 +36,6 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """List the cases that would run. Returns 0."""
     return list_cases(work, build_request(work, arguments), Progress())
 
 

@@ -1,7 +1,5 @@
 """The commands that begin a session: ``nightly``, ``confirm``, ``run`` and ``calibrate``; and ``import``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -14,16 +12,8 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.schedule import LAUNCHES, LaunchTarget
+from postprocess.cli import options
 from postprocess.cli.option_types import parse_count, parse_launches, parse_seconds
-from postprocess.cli.options import (
-    CALIBRATED_TRIALS,
-    SELECTION,
-    SITE,
-    add_options,
-    add_session,
-    add_summary_outputs,
-    parse_minutes,
-)
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Command, Parser
 from postprocess.cli.request import build_request, list_outputs, list_rerun_options, locate_searched
@@ -42,11 +32,10 @@ from site_configs.validation.site_files import locate_site_file
 
 
 def add_nightly_arguments(parser: Parser) -> None:
-    """Add the options of a night."""
-    add_session(parser)
+    options.add_session(parser)
     parser.group(HOW).add_argument(
         "--confirm-within",
-        type=parse_minutes,
+        type=options.parse_minutes,
         default=0,
         metavar="MINUTES",
         help="measure what is suspect again in sessions 20 minutes apart, for MINUTES at most (see confirm)",
@@ -80,14 +69,14 @@ CONFIRM = Command(
     "Measure again, in a session of its own, what the last night left suspect.",
     "./plumbline confirm --site mycluster",
     "a case that was suspect is regressed, failed, or could not be measured again",
-    add_session,
+    options.add_session,
     run_confirm,
 )
 
 
 def add_run_arguments(parser: Parser) -> None:
     """Add the options of a session, and the one that takes the cases from another."""
-    add_session(parser)
+    options.add_session(parser)
     parser.group(WHAT).add_argument(
         "--failed",
         nargs="?",
@@ -125,7 +114,7 @@ def choose_failed(work: WorkDirectory, arguments: argparse.Namespace) -> argpars
     :raises UsageError: if nothing failed, or if the options choose cases too
     """
     parser = Parser(prog="plumbline run")
-    add_session(parser)
+    options.add_session(parser)
     plain = parser.parse_args([])
     given = vars(arguments)
     for name, usual in vars(plain).items():
@@ -160,10 +149,7 @@ def select_results(summary: SessionSummary, number: str) -> Sequence[CaseResult]
 
 
 def parse_again(parser: Parser, result: CaseResult) -> argparse.Namespace:
-    """Parse the command that measures a case again.
-
-    :raises UsageError: if it is none of ``run``
-    """
+    """Parse the command that measures a case again. Raises UsageError if it is none of ``run``."""
     words = split_command(result.rerun)
     if words[: len(overview.RUN)] != overview.RUN:
         what = f"{result.case.key}: is measured by another command"
@@ -182,7 +168,7 @@ def combine(asked: Sequence[argparse.Namespace]) -> dict[str, Any]:
 
 def add_calibrate_arguments(parser: Parser) -> None:
     """Add the options that say what is calibrated, with how many launches, and where references go."""
-    add_options(parser, *SELECTION, trials=CALIBRATED_TRIALS)
+    options.add_options(parser, *options.SELECTION, trials=options.CALIBRATED_TRIALS)
     how = parser.group(HOW)
     number = how.add_mutually_exclusive_group()
     number.add_argument(
@@ -230,13 +216,12 @@ CALIBRATE = Command(
 
 
 def add_import_arguments(parser: Parser) -> None:
-    """Add the reports."""
     parser.add_argument(
         "reports", nargs="+", type=Path, metavar="REPORT", help="report of ReFrame (--report-file)"
     )
-    add_options(parser, *SITE)
-    add_options(parser, "--references")
-    add_summary_outputs(parser)
+    options.add_options(parser, *options.SITE)
+    options.add_options(parser, "--references")
+    options.add_summary_outputs(parser)
 
 
 def run_import(work: WorkDirectory, arguments: argparse.Namespace) -> int:

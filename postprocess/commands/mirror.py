@@ -1,7 +1,5 @@
 """The command ``mirror``: everything that a machine without a network needs."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
@@ -25,7 +23,6 @@ def parse_source(text: str) -> GivenSource:
 
 
 def add_create_arguments(parser: Parser) -> None:
-    """Add the directory, and sources from elsewhere."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="directory of the mirror")
     parser.group(WHERE).add_argument(
         "--source",
@@ -54,7 +51,6 @@ CREATE = Command(
 
 
 def add_check_arguments(parser: Parser) -> None:
-    """Add the directory."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="directory of the mirror")
 
 

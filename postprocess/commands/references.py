@@ -1,7 +1,5 @@
 """The command ``references``: what calibrations propose, what is stale, and what is taken back."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import shlex
@@ -139,7 +137,6 @@ def propose_all(
 
 
 def build_proposals(measured: Mapping[Case, CaseSample], reviewed: Path) -> list[Proposal]:
-    """Build one proposal for each place that was calibrated."""
     places = sorted({ReferencePlace.of(case) for case in measured})
     return [
         propose_references(
@@ -179,7 +176,6 @@ class Partition:
 
 
 def add_age_arguments(parser: Parser) -> None:
-    """Add the site."""
     parser.group(WHERE).add_argument(
         "--site",
         default="local",
@@ -367,19 +363,14 @@ FORGOTTEN = ".forgotten"  #: suffix of a file of the ledger that counts no more
 
 
 def add_forget_arguments(parser: Parser) -> None:
-    """Add the session."""
     parser.add_argument("session", metavar="SESSION", help="as the note of its night names it")
 
 
 def run_forget(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Take a lesson back. Returns 0.
-
-    :raises UsageError: if the session taught nothing
-    """
+    """Take a lesson back. Returns 0. Raises UsageError if the session taught nothing."""
     progress, session = Progress(), arguments.session
     with work.held():
-        folder = ledger.locate_ledger(work.root)
-        known = {path.stem: path for path in folder.glob("*.json")}
+        known = {path.stem: path for path in ledger.locate_ledger(work.root).glob("*.json")}
         if session not in known:
             last = ", ".join(sorted(known)[-3:]) or "none"
             raise UsageError(f"{session}: has taught no reference; the last sessions that did: {last}")

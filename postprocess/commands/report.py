@@ -1,7 +1,5 @@
 """The command ``report``: the report of a finished session."""
 
-from __future__ import annotations
-
 import argparse
 import webbrowser
 from pathlib import Path
@@ -25,7 +23,6 @@ FAILS = "the session ended with 1, or a session cannot be shown (--site)"
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the name of the session."""
     parser.add_argument(
         "session",
         nargs="?",

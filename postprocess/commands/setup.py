@@ -1,7 +1,5 @@
 """The commands ``setup`` and ``doctor``: what a session needs, found or built, or only looked for."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 
@@ -62,7 +60,6 @@ def set_up(
 
 
 def print_doctor_page(work: WorkDirectory, prepared: PreparedMachine, progress: Progress) -> None:
-    """Print the page."""
     machine = prepared.inventory.machine if prepared.inventory else read_machine()
     facts = describe_machine(machine)
     if prepared.inventory is None:  # this is a login node: the site file says what its partitions are
@@ -74,7 +71,6 @@ def print_doctor_page(work: WorkDirectory, prepared: PreparedMachine, progress: 
 
 
 def describe_machine(machine: Machine) -> list[tuple[str, str]]:
-    """Describe the machine in words."""
     caches = ", ".join(
         f"L{cache.level} {cache.bytes // 1024} KiB shared by {cache.shared_by}" for cache in machine.caches
     )
@@ -94,7 +90,6 @@ def describe_machine(machine: Machine) -> list[tuple[str, str]]:
 
 
 def describe_tools(work: WorkDirectory, prepared: PreparedMachine) -> list[tuple[str, str]]:
-    """Describe the tools that Plumbline works with."""
     spack = prepared.spack
     found = f"{spack.version} ({spack.origin}: {spack.executable})" if spack else "none: see the note above"
     return [("Spack", found), ("work directory", str(work.root))]

@@ -1,7 +1,5 @@
 """The command ``site``: a new site from nothing to its first verdict."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
@@ -37,7 +35,6 @@ from spack_envs.mirror.use import choose_mirror
 
 
 def add_new_arguments(parser: Parser) -> None:
-    """Add the name of the site, and what is looked at."""
     parser.add_argument(
         "site", nargs="?", metavar="NAME", help="name of the site (default: that of the cluster or the host)"
     )
@@ -173,7 +170,6 @@ def select_smallest(reading: SiteReading, path: Path, environments: Sequence[str
 
 
 def build_trial_row(each: FinishedLaunch) -> TrialRow:
-    """Build the table's row of a launch."""
     launch = each.launch
     outcome = next(filter(None, map(each.failure, launch.cases)), each.outcome)
     where = " + ".join(map(str, Layout(launch.processes, launch.per_node).ranks_per_host))

@@ -1,7 +1,5 @@
 """Estimate the cost of a night on a site, before anything ran."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import shutil
@@ -59,7 +57,6 @@ class NightCost:
 
 
 def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> NightCost:
-    """Estimate the cost of some launches together."""
     together = launch_costs.list_jobs(launches)
     nodes = list(map(count_job_nodes, together))
     exact = [job.launches[0].exact for job in together]
@@ -75,7 +72,6 @@ def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> Night
 
 
 def count_job_nodes(job: launch_costs.Job) -> int:
-    """Count the nodes that a job needs."""
     first = job.launches[0]
     return len(Layout(first.processes, first.per_node).ranks_per_host)
 
@@ -142,7 +138,6 @@ FAILS = "the site file has an error"
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the site."""
     parser.add_argument("site", metavar="NAME", help="site file, by name or path")
 
 
@@ -182,8 +177,7 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
     except UsageError as error:
         return [f"{path}: {error}"]
     if trial.night:
-        counts = choose_launch_counts(work, trial.night)
-        night = repeat_launches(trial.night, counts)
+        night = repeat_launches(trial.night, choose_launch_counts(work, trial.night))
         show_costs(work, path, night, trial.others, progress)
     if trial.not_built:
         cases = plural(trial.not_built, "case")
@@ -271,10 +265,7 @@ class DryRun:
 
 
 def dry_run_site(work: WorkDirectory, path: Path) -> DryRun:
-    """Try every check on a site by a dry run.
-
-    :raises UsageError: if ReFrame refuses the site under any check.
-    """
+    """Try every check on a site by a dry run. Raises UsageError if ReFrame refuses the site under any check."""
     reframe = ReframeDriver(work.source, work.root, work.new_session(), work.reference_roots, None)
     with remove_on_failure(reframe):
         try:
@@ -296,7 +287,6 @@ def dry_run_site(work: WorkDirectory, path: Path) -> DryRun:
 
 
 def describe_without_case(session: Path) -> Iterator[str]:
-    """Describe the launches of a plan that have no case on a site."""
     for launch in read_plan(session):
         if not launch.all_cases:
             title = f"partition {launch.partition.partition(':')[2]!r}: defaults: left_out_above"

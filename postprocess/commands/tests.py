@@ -1,7 +1,5 @@
 """The command ``test``: the tests of the package itself."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os
@@ -37,7 +35,6 @@ PARTS = (
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the words for pytest."""
     parser.add_argument(
         "words",
         nargs="*",

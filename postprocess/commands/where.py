@@ -1,7 +1,5 @@
 """The command ``where``: the path of a program of an environment, for scripts."""
 
-from __future__ import annotations
-
 import argparse
 
 from postprocess.base.errors import UsageError, choose_environment
@@ -16,7 +14,6 @@ FAILS = ""
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the program and its environment."""
     parser.add_argument("program", choices=("mpicost", "mpicc", "mpiexec"), help="the program")
     parser.group(WHERE).add_argument(
         "--environment",

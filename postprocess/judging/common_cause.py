@@ -60,7 +60,6 @@ class JudgedSlowdown:
 
     @property
     def case(self) -> Case:
-        """The case."""
         return self.result.case
 
     @property
@@ -140,7 +139,6 @@ def compute_log_deviations(
     """Compute by how much (log) each launch was slower than the mean of those whose ranks lay alike.
 
     :param latencies: time from core to core of each launch, in seconds, or None
-    :param unit: of the values
     """
     if len(values) < 2 or min(values) <= 0:
         return ()
@@ -199,7 +197,6 @@ def standardise_deviations(one: JudgedSlowdown) -> list[float]:
 
 
 def exclude_controls(some: Sequence[JudgedSlowdown]) -> list[JudgedSlowdown]:
-    """Exclude the cases that an MPI has a part in."""
     return [slowdown for slowdown in some if not is_control(slowdown.case)]
 
 
@@ -442,7 +439,6 @@ def is_unshifted(rest: Sequence[JudgedSlowdown], group: Sequence[JudgedSlowdown]
 def build_cause(
     group: Sequence[JudgedSlowdown], parts: Mapping[str, Any], controls: Sequence[JudgedSlowdown], alpha: float
 ) -> CommonCause:
-    """Build the finding about these cases."""
     shift = estimate_shift(group)
     clear = shift.is_clear(alpha)
     log = shift.log if clear else float(np.median([slowdown.log for slowdown in group if slowdown.slow]))

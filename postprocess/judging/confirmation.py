@@ -5,8 +5,6 @@ to thirty. Five of at most six fresh launches must say the same, and two that do
 (:mod:`postprocess.stats.detection`): what leaves its band by chance does not do so again and again.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -144,7 +142,6 @@ class RetestCandidate:
         return f"{plural(len(self.displaced), 'fresh launch', 'es')} could not say{others}: {self.displaced[0]}"
 
     def verdict(self) -> CaseResult:
-        """Return the result of all launches together."""
         if self.failed:
             reason = f"{self.result.reason}; and of a fresh launch: {self.failed.reason}"
             return replace(self.result, verdict=self.failed.verdict, reason=reason)
@@ -199,11 +196,8 @@ def confirm_slow_cases(
 ) -> Confirmation:
     """Measure what looked slow again: ``regressed``, ``suspect`` or ``cleared``, and causes in common.
 
-    :param finished: the launches behind the results
-    :param selection: what the session ran
     :param measure: runs a selection in fresh launches and returns what became of them
     :param since: says of a common cause when it began; empty if it is not known
-    :param history: the last sessions of the cases
     :param wait: ends when more may be measured of what the first fresh launches left open
 
     What ends a confirmation run or the wait, a signal too, is returned with what was decided until then; the
@@ -309,7 +303,6 @@ def format_slow(cases: Sequence[Case]) -> str:
 
 
 def count_launches(results: Iterable[CaseResult]) -> dict[LaunchPlace, int]:
-    """Count the launches behind the values of each place."""
     counts: dict[LaunchPlace, int] = {}
     for result in results:
         place = LaunchPlace.of(result.case)
@@ -356,7 +349,6 @@ def report_causes(retests: Sequence[CommonCauseRetest], since: Since, progress: 
 
 
 def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]:
-    """Map the hosts that each case ran on."""
     found: dict[Case, set[str]] = {}
     for run in finished:
         for case in run.launch.cases:

@@ -1,7 +1,5 @@
 """Judge each planned case: its value against its reference, and the launches that failed."""
 
-from __future__ import annotations
-
 import math
 import shlex
 import statistics
@@ -357,7 +355,6 @@ def judge_elsewhere(
     launches of the reference differ. Else it is provisional if its ranks were moved meanwhile, or if the
     machine moves ranks anyway; a calibration makes the place known.
 
-    :param row: the reference of other launches
     :param shifting: whether launches of its environment lay in several places before
     :param bound: whether each rank had a CPU of its own, so that it is the machine that moved them
     """
@@ -432,10 +429,7 @@ NOT_HELD = "compared with its peers, and with no reference"
 def evaluate_flagged(
     finished: Sequence[FinishedLaunch], reason_of: Callable[[Case], str | None], failing: Verdict, again: str
 ) -> list[CaseResult]:
-    """Give each flagged case the verdict ``failing`` with its reason, and every other one ``pass``.
-
-    :param again: the command that compares all of them again.
-    """
+    """Give each flagged case the verdict ``failing`` with its reason, and every other one ``pass``."""
     results = []
     for result in evaluate_launches(finished, ReferenceCatalog(), ""):
         held = result

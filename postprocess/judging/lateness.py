@@ -10,8 +10,6 @@ launches, or again and again with launches between that were not; then each time
 launches count once as the longest hold-up of any other place lasted, of few places two at least.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -225,7 +223,7 @@ def _look(
         yield own, _compute_chance(place, own), False
     if past and steady and _is_steady(place, both):
         yield both, _compute_chance(place, both), False
-    times = _count_times(place, both)
+    times = sum(1 for _ in _begin_times(place, both))
     if times >= LEAST_TIMES:
         chances = [1 / each.count for name in _list_hit(both) for each in _begin_times(name, both)]
         yield both if past else own, compute_tail(chances, times), False
@@ -272,10 +270,6 @@ def _begin_times(place: str, watches: Sequence[Watch]) -> Iterator[Watch]:
     for hit, group in groupby(taken, key=lambda each: place in each.hits):
         if hit:
             yield next(group)
-
-
-def _count_times(place: str, watches: Sequence[Watch]) -> int:
-    return sum(1 for _ in _begin_times(place, watches))
 
 
 def _describe(

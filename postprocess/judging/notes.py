@@ -8,8 +8,6 @@ What a session would have measured follows from its options: of an environment, 
 gone nothing else is known. What a partial session leaves out by choice is not missed.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -263,7 +261,6 @@ def find_unplanned_environments(
 
     Of a partition without any planned launch, provisional (unreviewed) references say nothing.
 
-    :param provisional: where unreviewed references are
     :raises postprocess.references.reference_file.ReferenceFileError: for a reference file with a fault.
     """
     fix = "bring it back, or remove the file if it is gone for good"
@@ -342,7 +339,6 @@ def case_variant_of(case: Case) -> tuple[str, ...]:
 
 
 def build_missing_result(reference: Reference, reason: str) -> CaseResult:
-    """Build the result of a case that is no longer measured."""
     case = reference.case
     return CaseResult(
         case,

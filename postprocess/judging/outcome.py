@@ -7,8 +7,6 @@ every trial for the store. The session relies on what it read itself, and compar
 with its own.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -7,8 +7,6 @@ A cause accuses no case: each that is called regressed has fresh launches of its
 the session.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -92,9 +90,6 @@ def list_avoided_nodes(targets: Iterable[RetestTarget], nodes: int, needed: int)
     """List the nodes on which something was slow, as a scheduler knows them: without their domain.
 
     Empty if too few others are left.
-
-    :param nodes: of the partition
-    :param needed: by the job
     """
     avoided = {host.split(".")[0] for target in targets for host in target.avoided}
     return sorted(avoided) if nodes - len(avoided) >= needed else []
@@ -131,7 +126,6 @@ def describe_cause(cause: CommonCause) -> str:
 
 
 def describe_cause_briefly(cause: CommonCause) -> str:
-    """Describe a cause by its cases and slowdown alone."""
     return f"{cause.partition}: {describe_cause_cases(cause)}"
 
 

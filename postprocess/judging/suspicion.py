@@ -6,8 +6,6 @@ several sessions lies beyond its limit (:mod:`postprocess.stats.detection`). A c
 tonight may be called too: what lies just beyond a limit is seen by sums.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -84,11 +82,6 @@ class SessionHistory:
             if len(found) == detection.LONGEST_RUN:
                 break
         return found
-
-    def find_verdict(self, case: Case) -> str:
-        """Find the verdict of the last session of a case; empty if there is none."""
-        some = self.sessions.get(case.key)
-        return some[0].verdict if some else ""
 
 
 NO_HISTORY = SessionHistory({})
@@ -238,5 +231,4 @@ def _name_trials(result: CaseResult) -> str:
 
 
 def list_suspects(results: Sequence[CaseResult]) -> list[Case]:
-    """List the cases that one session has left in doubt."""
     return [result.case for result in results if result.verdict == Verdict.SUSPECT]

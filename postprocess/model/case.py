@@ -1,7 +1,5 @@
 """The case: what is measured, where and how. The key by which everything else finds a value."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -40,14 +38,13 @@ class Case:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.type == "str" and not NAME.fullmatch(value):
+            if field.type is str and not NAME.fullmatch(value):
                 raise ValueError(f"{field.name} {value!r} is not a name (letters, digits, _ . + -)")
-            if field.type == "int" and value < 0:
+            if field.type is int and value < 0:
                 raise ValueError(f"{field.name} {value} is negative")
 
     @classmethod
-    def from_key(cls, key: str) -> Case:
-        """Return the case of a key. Raises ValueError if it is none."""
+    def from_key(cls, key: str) -> "Case":
         match = KEY.fullmatch(key)
         if not match:
             raise ValueError(f"{key!r} is not the key of a case")
@@ -100,12 +97,11 @@ class ReferencePlace(NamedTuple):
     environment: str
 
     @classmethod
-    def of(cls, case: Case) -> ReferencePlace:
-        """Return the place of a case's reference."""
+    def of(cls, case: Case) -> "ReferencePlace":
         return cls(case.system, case.partition, case.environment)
 
     @classmethod
-    def of_file(cls, path: Path) -> ReferencePlace:
+    def of_file(cls, path: Path) -> "ReferencePlace":
         """Return the place that a reference file is about, by its path."""
         return cls(path.parent.parent.name, path.parent.name, path.stem)
 
@@ -135,13 +131,12 @@ class LaunchPlace(NamedTuple):
     per_node: int
 
     @classmethod
-    def of(cls, case: Case) -> LaunchPlace:
-        """Return the place of a case's launch."""
+    def of(cls, case: Case) -> "LaunchPlace":
         partition = f"{case.system}:{case.partition}"
         return cls(partition, case.environment, case.program, case.processes, case.per_node)
 
     @classmethod
-    def of_launch(cls, launch: AnyLaunch) -> LaunchPlace:
+    def of_launch(cls, launch: AnyLaunch) -> "LaunchPlace":
         """Return the place of a launch, planned or finished."""
         layout = launch.processes, launch.per_node
         return cls(launch.partition, launch.environment, launch.program, *layout)

@@ -4,8 +4,6 @@ Host names, paths, the kernel, who built an MPI, warnings and debug symbols, and
 change none.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

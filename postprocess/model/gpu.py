@@ -1,7 +1,5 @@
 """Calls on the memory of GPUs: the cases, and the GPUs of a launch as its records tell them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

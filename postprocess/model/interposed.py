@@ -1,7 +1,5 @@
 """What is loaded in front of the MPI or in its place, by its run record: it may slow or damage any call."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -33,7 +31,6 @@ def describe_standing(described: str) -> str:
 
 
 def list_interposed(run: Mapping[str, Any]) -> list[str]:
-    """Name the objects in front of the MPI of a run."""
     return [PurePath(each["path"]).name for each in run.get(INTERPOSED, ())]
 
 
@@ -62,7 +59,6 @@ LIBRARY = f"lib/{DELAY_LIBRARY}"  #: below the prefix of mpicost
 def describe_unplanned_injection(run: Mapping[str, Any], planted: bool) -> str:
     """Describe a launch that was delayed and not planned so, or the other way round; empty for any other.
 
-    :param run: the run record of the launch
     :param planted: whether the plan says that delays are planted into it
     :returns: one line; empty if all is as planned
     """

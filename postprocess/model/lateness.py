@@ -1,7 +1,5 @@
 """What a launch of ``mpicost`` tells of who was held up: each rank, and how far each node is from others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 Interruption = tuple[float, float]  #: when it was over and how long it took, in seconds
@@ -20,9 +18,8 @@ class RankLateness:
     longest: float
     waited: float | None = None  #: ready to run, and another ran; None if the kernel does not tell
     interrupts: int | None = None  #: of the CPUs that it may run on; None if the kernel does not tell
-    detours: tuple[
-        Interruption, ...
-    ] = ()  #: the longest, since the probe began; none of a rank that lost little
+    #: The longest, since the probe began; none of a rank that lost little
+    detours: tuple[Interruption, ...] = ()
     holds: tuple[Interruption, ...] = ()  #: the longest waits of a millisecond and more, since 1970 (UTC)
 
 

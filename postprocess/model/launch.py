@@ -66,8 +66,6 @@ class Records(Protocol):
 
 @dataclass(frozen=True)
 class FinishedLaunch:
-    """A planned launch and what became of it."""
-
     launch: PlannedLaunch
     outcome: LaunchOutcome
     seconds: float  #: wall time of the launch

@@ -4,8 +4,6 @@ Parsing, "matches no case", the cases that a session misses and the command that
 from :data:`OPTIONS`. What the user calls ``--bytes``, checks call ``sizes`` and a case ``bytes``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -47,7 +45,6 @@ class SelectionOption:
         return () if value is None else (value,)
 
     def value_of(self, case: Case) -> Any:
-        """Return the value that chooses a case."""
         return getattr(case, self.part or "")
 
 

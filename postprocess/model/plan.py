@@ -90,7 +90,6 @@ class PlannedLaunch:
 
     @property
     def all_cases(self) -> tuple[Case, ...]:
-        """The cases of the launch and those that are skipped."""
         return self.cases + tuple(skip.case for skip in self.skips)
 
     @property
@@ -104,12 +103,10 @@ class PlannedLaunch:
 
     @property
     def processes(self) -> int:
-        """Processes of the launch."""
         return self.all_cases[0].processes if self.all_cases else 0
 
     @property
     def per_node(self) -> int:
-        """Processes per node of the launch."""
         return self.all_cases[0].per_node if self.all_cases else 0
 
     @property
@@ -152,7 +149,6 @@ def choose_token(session: Path, launch: PlannedLaunch) -> str:
 
 
 def locate_plan_file(session: Path, launch: PlannedLaunch) -> Path:
-    """Locate the plan file of a launch."""
     return session / "plan" / f"{launch.name}.json"
 
 
@@ -177,10 +173,7 @@ def read_plan(session: Path) -> list[PlannedLaunch]:
 
 
 def read_launch_file(path: Path) -> PlannedLaunch:
-    """Read one launch from its plan file.
-
-    :raises UsageError: if the file is damaged.
-    """
+    """Read one launch from its plan file. Raises UsageError if the file is damaged."""
     try:
         told = read_json(path)
         launch = parse_record(told, PlannedLaunch, exact=True)

@@ -76,9 +76,8 @@ class SessionEvidence:
     sessions: int
     inverse_launches: float  #: mean over the sessions of 1 / launches
     between: float = 0.0  #: variance of the means of the sessions; 0 of one session
-    days: tuple[
-        int, ...
-    ] = ()  #: of each session, as :func:`postprocess.stats.sessions.number_day` numbers them
+    #: Of each session, as :func:`postprocess.stats.sessions.number_day` numbers them
+    days: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

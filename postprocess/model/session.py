@@ -1,7 +1,5 @@
 """A session: what was asked for, and when it began."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

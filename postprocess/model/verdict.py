@@ -94,7 +94,6 @@ class Verdict(str, Enum):
 
 
 def select_verdicts(*said: Standing | Seen) -> frozenset[Verdict]:
-    """Select the verdicts that say one of these."""
     return frozenset(each for each in Verdict if each.standing in said or each.seen in said)
 
 

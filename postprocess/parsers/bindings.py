@@ -4,8 +4,6 @@ A launch has several rounds, each a start of C and one of the language. Their ou
 behind a line that tells round, language and the library that it had to run on.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics
@@ -31,7 +29,6 @@ class Exchange:
 def read_exchange(output: str, library: str, sizes: Sequence[int] = ()) -> Exchange:
     """Read the output of a start, whole and right.
 
-    :param library: what MPI_Get_library_version has to say in it
     :param sizes: in bytes, rising; none for those that the ping-pong has
     :raises RecordError: for whatever is wrong, in one line
     """
@@ -81,7 +78,6 @@ COLUMNS = {SECONDS: TIME, RATIO: RATIO}  #: what is judged, by unit
 
 
 def format_start(number: int, language: str, library: str, output: str) -> str:
-    """Format the output of a start for the file of a launch."""
     return f"# round {number}, {language}, on {library}\n{output.rstrip()}\n"
 
 

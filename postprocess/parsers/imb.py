@@ -6,28 +6,13 @@ of a few comments and a line of header words. The last line says that all proces
 plan tells which are missing.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from postprocess.model.routines.benchmark import THREADS
 from postprocess.model.verdict import Verdict
-from postprocess.parsers.text_output import (
-    FailureLine,
-    NumberedLine,
-    OutputTable,
-    ProgramOutput,
-    TableCollection,
-    TableRow,
-    check_order,
-    explaining_writer,
-    list_untagged,
-    separate_lines,
-    shorten_line,
-    split_whole_lines,
-)
+from postprocess.parsers import text_output
 
 END = "# All processes entering MPI_Finalize"
 GROUP, SIZE, DEFECTS = "Group", "#bytes", "defects"
@@ -55,7 +40,7 @@ _WRONG = re.compile(
 )
 
 
-def parse_imb(text: str) -> ProgramOutput:
+def parse_imb(text: str) -> text_output.ProgramOutput:
     """Parse the tables of one start of an IMB program. Linear in time and memory.
 
     A size without numbers (out of memory, out of time, too large for an int) is one of its table's
@@ -66,9 +51,9 @@ def parse_imb(text: str) -> ProgramOutput:
         or not of IMB.
     """
     _check_data(text)
-    lines, foreign = separate_lines(split_whole_lines(text), _is_title, _is_own)
+    lines, foreign = text_output.separate_lines(text_output.split_whole_lines(text), _is_title, _is_own)
     reader = _Reader()
-    with explaining_writer(lines):
+    with text_output.explaining_writer(lines):
         for line in lines:
             reader.take(line)
         output = reader.finish()
@@ -87,24 +72,26 @@ def _check_data(text: str) -> None:
     """Check the counts of defects before all else, even in an output that is cut off, mixed or tagged."""
     columns = 0  # of the table, if its last one counts defects
     for number, line in enumerate(text.split("\n"), 1):
-        for untagged in list_untagged(line):
+        for untagged in text_output.list_untagged(line):
             words = untagged.split()
             if words and words[0] in FIRST:
                 columns = len(words) if words[-1] == DEFECTS else 0
             row = columns and len(words) == columns and words[0].isdigit()
             if (row and words[-1].strip("0.")) or _WRONG.match(untagged):
-                raise NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
+                raise text_output.NumberedLine(number, line).refused(
+                    "wrong data was received", Verdict.INCORRECT
+                )
 
 
 @dataclass
 class _Series:
     """The lines of one group, or of all processes."""
 
-    rows: list[TableRow] = field(default_factory=list)
-    failures: list[FailureLine] = field(default_factory=list)
+    rows: list[text_output.TableRow] = field(default_factory=list)
+    failures: list[text_output.FailureLine] = field(default_factory=list)
     sizes: list[int | None] = field(default_factory=list)  #: of both, in the order of the output
 
-    def check_next(self, line: NumberedLine, size: int | None) -> None:
+    def check_next(self, line: text_output.NumberedLine, size: int | None) -> None:
         """Raise OutputError if a line of that size cannot be the next one."""
         if not self.sizes:
             return
@@ -117,8 +104,6 @@ class _Series:
 
 @dataclass
 class _Table:
-    """A table of which some lines were read."""
-
     benchmark: str
     processes: int | None = None
     groups: int = 1
@@ -166,7 +151,7 @@ class _Table:
         self.header = words
         return self.ruled and len(set(words)) == len(words) > 1
 
-    def take(self, line: NumberedLine) -> None:
+    def take(self, line: text_output.NumberedLine) -> None:
         """Add a line of numbers, or of why there are none. Raises OutputError if it does not fit."""
         words = line.plain.split()
         group = line.count(words.pop(0)) if self.grouped else None
@@ -178,31 +163,33 @@ class _Table:
         series.sizes.append(size)
         if failed:
             what = f"{self.benchmark}, {words[0]} bytes: {' '.join(words[1:])}"
-            series.failures.append(FailureLine(size, f"line {line.number}: {shorten_line(what)}"))
+            series.failures.append(
+                text_output.FailureLine(size, f"line {line.number}: {text_output.shorten_line(what)}")
+            )
         else:
-            series.rows.append(TableRow(size, self._values(line, cells), _passed(line, cells)))
+            series.rows.append(text_output.TableRow(size, self._values(line, cells), _passed(line, cells)))
 
-    def _cells(self, line: NumberedLine, words: list[str]) -> dict[str, str]:
+    def _cells(self, line: text_output.NumberedLine, words: list[str]) -> dict[str, str]:
         names = [name for name in self.header if name != GROUP]
         if len(words) != len(names):
             raise line.refused(f"{len(words)} columns where the header has {len(names)}")
         return dict(zip(names, words, strict=True))
 
-    def _values(self, line: NumberedLine, cells: dict[str, str]) -> dict[str, float]:
+    def _values(self, line: text_output.NumberedLine, cells: dict[str, str]) -> dict[str, float]:
         values = {
             name: float(line.count(cells[name])) if name in COUNTED else line.value(cells[name])
             for name in self.columns
         }
-        check_order(line, values, "t_min[usec]", "t_avg[usec]", "t_max[usec]")
+        text_output.check_order(line, values, "t_min[usec]", "t_avg[usec]", "t_max[usec]")
         return values
 
-    def finish(self, line: NumberedLine) -> list[OutputTable]:
+    def finish(self, line: text_output.NumberedLine) -> list[text_output.OutputTable]:
         """Return a table for each group that was printed. OutputError if one has less than the others."""
         sizes = {tuple(series.sizes) for series in self.series.values()}
         if len(sizes) != 1:
             raise line.refused("before this line is a table without rows, or of unequal groups")
         return [
-            OutputTable(
+            text_output.OutputTable(
                 self.benchmark,
                 self.columns,
                 tuple(series.rows),
@@ -242,13 +229,15 @@ class _Reader:
     called: bool = False  #: whether the header has the command line
     listed: set[str] = field(default_factory=set)  #: benchmarks that it says it will run
     invalid: list[str] = field(default_factory=list)
-    tables: TableCollection = field(default_factory=TableCollection)
+    tables: text_output.TableCollection = field(default_factory=text_output.TableCollection)
     table: _Table = field(default_factory=lambda: _Table(""))
     ruled: bool = False  #: the line before was a rule
     barren: bool = False  #: whether the table that is being read has no rows, by its title
-    last: NumberedLine = field(default_factory=lambda: NumberedLine(1, ""))  #: that was not blank
+    last: text_output.NumberedLine = field(
+        default_factory=lambda: text_output.NumberedLine(1, "")
+    )  #: that was not blank
 
-    def take(self, line: NumberedLine) -> None:
+    def take(self, line: text_output.NumberedLine) -> None:
         """Add one line. Raises OutputError if it cannot stand where it does."""
         text = line.text.rstrip(" ")
         if not text:
@@ -267,26 +256,26 @@ class _Reader:
         else:
             self._comment(line, text)
 
-    def finish(self) -> ProgramOutput:
+    def finish(self) -> text_output.ProgramOutput:
         """Return the whole output. Raises OutputError if its last line is missing."""
         if self.threads and self.stage is not _Stage.BETWEEN:
             raise self.last.refused("after this line is no blank one, which is the last of IMB-MT")
         if not self.threads and self.stage is not _Stage.ENDED:
             raise self.last.refused("after this line is no 'All processes entering MPI_Finalize'")
-        return ProgramOutput(self.version, self.tables.all(), tuple(self.invalid))
+        return text_output.ProgramOutput(self.version, self.tables.all(), tuple(self.invalid))
 
-    def _blank(self, line: NumberedLine) -> None:
+    def _blank(self, line: text_output.NumberedLine) -> None:
         if self.stage is _Stage.CALL and self.called:
             self.stage = _Stage.FACTS
         elif self.stage is _Stage.ROWS and not self.table.grouped:
             self._close(line)
 
-    def _end(self, line: NumberedLine) -> None:
+    def _end(self, line: text_output.NumberedLine) -> None:
         if self.stage not in (_Stage.BETWEEN, _Stage.LIST):
             raise line.refused(f"the end comes in {self.stage.value}")
         self.stage = _Stage.ENDED
 
-    def _rule(self, line: NumberedLine) -> None:
+    def _rule(self, line: text_output.NumberedLine) -> None:
         if self.stage is _Stage.TITLE and self.barren:
             self.stage, self.barren = _Stage.BETWEEN, False
             return
@@ -300,13 +289,12 @@ class _Reader:
             raise line.refused(f"not a line of {self.stage.value}")
         self.ruled = True
 
-    def _close(self, line: NumberedLine) -> None:
-        """End the table that is being read."""
+    def _close(self, line: text_output.NumberedLine) -> None:
         for table in self.table.finish(line):
             self.tables.add(line, table)
         self.stage = _Stage.BETWEEN
 
-    def _comment(self, line: NumberedLine, text: str) -> None:
+    def _comment(self, line: text_output.NumberedLine, text: str) -> None:
         """Take a line outside of rows. Each taker says whether it can stand where it does."""
         takers = {
             _Stage.START: self._start,
@@ -382,5 +370,5 @@ class _Reader:
         return self.table.take_header(words)
 
 
-def _passed(line: NumberedLine, cells: dict[str, str]) -> bool | None:
+def _passed(line: text_output.NumberedLine, cells: dict[str, str]) -> bool | None:
     return line.value(cells[DEFECTS]) == 0 if DEFECTS in cells else None

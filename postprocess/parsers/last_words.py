@@ -4,8 +4,6 @@ Open MPI frames its messages with dashes, Hydra with equals signs; launchers and
 what they do with the other processes. The texts are theirs, of versions in use.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Read who was held up in a launch from the end record of mpicost (``lateness.c``)."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from postprocess.base.strict_json import JsonObject, format_external

@@ -4,8 +4,6 @@ A launch writes one ``run`` record, one ``case`` record per case and one ``end``
 not arrive whole is ``incomplete``; what arrives and cannot be true is ``incorrect``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -133,8 +131,7 @@ def read_launch(path: Path, data: bytes | None = None) -> LaunchRecords:
     except RecordError as error:
         if not reader.wrong:
             raise
-        message = f"{error}; and {reader.wrong}"
-        raise RecordError(Verdict.INCORRECT, message) from None
+        raise RecordError(Verdict.INCORRECT, f"{error}; and {reader.wrong}") from None
 
 
 @dataclass

@@ -3,8 +3,6 @@
 Every check raises ValueError, ``key: what is wrong with it``, for a record that cannot be true.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter
@@ -73,7 +71,6 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
 
 
 def _check_rounds(entry: JsonObject) -> None:
-    """Check the number of rounds."""
     rounds = entry.integer(ROUNDS, least=1)
     if rounds > max(1, entry.integer("trials") // VISIT):
         raise ValueError(f"{ROUNDS}: {rounds} where there are {entry.integer('trials')} trials")
@@ -140,10 +137,7 @@ def _check_proof(proof: JsonObject, cache: str) -> None:
 
 
 def check_flush_sum(run: JsonObject, end: JsonObject, trials: int) -> None:
-    """Check that every flush was carried out: each adds one to every line of the array that is walked.
-
-    :param trials: of all cases
-    """
+    """Check that every flush was carried out: each adds one to every line of the array that is walked."""
     lines = -(-(run.integer("flush_bytes") // 8) // 8)
     expected = lines * (trials + PROOFS) if lines else 0
     if end.integer("flush_sum") != expected:
@@ -151,10 +145,7 @@ def check_flush_sum(run: JsonObject, end: JsonObject, trials: int) -> None:
 
 
 def check_evicted_lines(run: JsonObject, end: JsonObject, trials: int) -> None:
-    """Check that every eviction was carried out: each takes the guard's lines at least, on every rank.
-
-    :param trials: of all cases
-    """
+    """Check that every eviction was carried out: each takes the guard's lines at least, on every rank."""
     if run.text("cache") != EVICT:
         if EVICTED in end.fields:
             raise ValueError(f"{EVICTED}: is there where cache is {run.text('cache')}")

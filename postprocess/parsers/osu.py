@@ -4,26 +4,12 @@ Read by header words, so that one-column and full output, tails, validation, ove
 and data types are all the same grammar: a title, comments, a line of header words, rows.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 
 from postprocess.model.routines.benchmark import WHOLE_START
 from postprocess.model.verdict import Verdict
-from postprocess.parsers.text_output import (
-    NumberedLine,
-    OutputError,
-    OutputTable,
-    ProgramOutput,
-    TableCollection,
-    TableRow,
-    check_order,
-    explaining_writer,
-    list_untagged,
-    separate_lines,
-    split_whole_lines,
-)
+from postprocess.parsers import text_output
 
 SIZE = "Size"
 PROCESSES = "processes"  #: note of osu_hello
@@ -77,7 +63,7 @@ _STARTED = re.compile(rf"# {re.escape(WHOLE_START)}: ([0-9]{{1,9}})[.,]([0-9]{{3
 _INIT = re.compile(r"nprocs: ([0-9]{1,9}), min: ([0-9]{1,9}) ms, max: ([0-9]{1,9}) ms, avg: ([0-9]{1,9}) ms")
 
 
-def parse_osu(text: str) -> ProgramOutput:
+def parse_osu(text: str) -> text_output.ProgramOutput:
     """Parse the tables of one start of an OSU program. Linear in time and memory.
 
     OSU prints no last line, so an output that was cut between two lines is a shorter one and passes:
@@ -90,9 +76,9 @@ def parse_osu(text: str) -> ProgramOutput:
     """
     _check_data(text)
     _check_end(text)
-    lines, foreign = separate_lines(split_whole_lines(text), _is_title, _is_own)
+    lines, foreign = text_output.separate_lines(text_output.split_whole_lines(text), _is_title, _is_own)
     reader = _Reader()
-    with explaining_writer(lines):
+    with text_output.explaining_writer(lines):
         for line in lines:
             reader.take(line)
         output = reader.finish()
@@ -102,15 +88,15 @@ def parse_osu(text: str) -> ProgramOutput:
 def _check_data(text: str) -> None:
     """Before all else: correctness comes first, even in an output that is cut off, mixed or tagged."""
     for number, line in enumerate(text.split("\n"), 1):
-        if any(map(_says_wrong_data, list_untagged(line))):
-            raise NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
+        if any(map(_says_wrong_data, text_output.list_untagged(line))):
+            raise text_output.NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
 
 
 def _check_end(text: str) -> None:
     """Check that the program did not give up, as it may beside a table: no other's line to take out."""
     for number, line in enumerate(text.split("\n"), 1):
-        if any(map(_GAVE_UP.match, list_untagged(line))):
-            raise NumberedLine(number, line).refused("the program gave up")
+        if any(map(_GAVE_UP.match, text_output.list_untagged(line))):
+            raise text_output.NumberedLine(number, line).refused("the program gave up")
 
 
 def _says_wrong_data(text: str) -> bool:
@@ -131,19 +117,17 @@ def _is_own(text: str) -> bool:
 
 @dataclass
 class _Block:
-    """A table that is being read."""
-
     datatype: str | None = None
     notes: dict[str, str] = field(default_factory=dict)
     header: tuple[str, ...] | None = None
-    rows: list[TableRow] = field(default_factory=list)
+    rows: list[text_output.TableRow] = field(default_factory=list)
     closed: bool = False  #: by a blank line
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(name for name in self.header or () if name not in (SIZE, VALIDATION))
 
-    def row(self, line: NumberedLine) -> TableRow:
+    def row(self, line: text_output.NumberedLine) -> text_output.TableRow:
         """Parse a line of numbers. Raises OutputError if it does not fit the header or the rows before."""
         header, words = self.header or (), line.plain.split()
         if len(words) != len(header):
@@ -154,23 +138,23 @@ class _Block:
             raise line.refused("sizes do not ascend" if size is not None else "a second row")
         values = {name: _number(line, name, cells[name]) for name in self.columns}
         for names in ORDERED:
-            check_order(line, values, *names)
-        return TableRow(size, values, _passed(line, cells))
+            text_output.check_order(line, values, *names)
+        return text_output.TableRow(size, values, _passed(line, cells))
 
 
 @dataclass
 class _Reader:
     """What was read so far, and what may come next."""
 
-    title: NumberedLine | None = None
+    title: text_output.NumberedLine | None = None
     benchmark: str = ""
     version: str = ""
     shared: dict[str, str] = field(default_factory=dict)  #: notes before the first header
-    tables: TableCollection = field(default_factory=TableCollection)
+    tables: text_output.TableCollection = field(default_factory=text_output.TableCollection)
     block: _Block | None = None  #: None only after the line of osu_init
     after: bool = False  #: in the lines after the last table
 
-    def take(self, line: NumberedLine) -> None:
+    def take(self, line: text_output.NumberedLine) -> None:
         """Add one line. Raises OutputError if it cannot stand where it does."""
         if not line.text.strip(" "):
             if self.block is not None and self.block.rows:
@@ -187,14 +171,14 @@ class _Reader:
         else:
             self._row(line)
 
-    def finish(self) -> ProgramOutput:
+    def finish(self) -> text_output.ProgramOutput:
         """Return the whole output. Raises OutputError if a table was announced and is missing."""
         if self.title is None:
-            raise OutputError(Verdict.INCOMPLETE, "line 1: no line has the title of an OSU program")
+            raise text_output.OutputError(Verdict.INCOMPLETE, "line 1: no line has the title of an OSU program")
         self._close(self.title)
-        return ProgramOutput(self.version, self.tables.all())
+        return text_output.ProgramOutput(self.version, self.tables.all())
 
-    def _title(self, line: NumberedLine) -> None:
+    def _title(self, line: text_output.NumberedLine) -> None:
         benchmark, version = _title(line.plain.removeprefix("# "))
         if self.title is not None:
             # one-sided atomic operations print theirs again for each data type
@@ -205,7 +189,7 @@ class _Reader:
         self.title, self.benchmark, self.version = line, benchmark, version
         self.block, self.shared = _Block(), {}
 
-    def _comment(self, line: NumberedLine) -> None:
+    def _comment(self, line: text_output.NumberedLine) -> None:
         text = line.plain[1:].strip()
         if found := _STARTED.fullmatch(line.text):
             self._started(line, float(".".join(found.groups())))
@@ -218,7 +202,7 @@ class _Reader:
         else:
             self._note(line, text)
 
-    def _datatype(self, line: NumberedLine, name: str) -> None:
+    def _datatype(self, line: text_output.NumberedLine, name: str) -> None:
         if self.block is None or self.block.header is not None:
             self._close(line)
             self.block = _Block(notes=dict(self.shared))
@@ -226,14 +210,14 @@ class _Reader:
             raise line.refused("the table before this line has no header")
         self.block.datatype = name
 
-    def _caption(self, line: NumberedLine, text: str) -> None:
+    def _caption(self, line: text_output.NumberedLine, text: str) -> None:
         if self.block is not None and self.block.header is not None:
             datatype = self.block.datatype
             self._close(line)
             self.block = _Block(datatype, dict(self.shared))
         self._opened(line).notes["table"] = text
 
-    def _header(self, line: NumberedLine, header: tuple[str, ...]) -> None:
+    def _header(self, line: text_output.NumberedLine, header: tuple[str, ...]) -> None:
         block = self._opened(line)
         if BANDWIDTH in self.benchmark:
             header = tuple(RATES.get(name, name).replace(*TAIL_OF_RATES) for name in header)
@@ -242,7 +226,7 @@ class _Reader:
             raise line.refused("two columns have the same header, or there is none")
         self.shared = self.shared or dict(block.notes)
 
-    def _note(self, line: NumberedLine, text: str) -> None:
+    def _note(self, line: text_output.NumberedLine, text: str) -> None:
         notes = self._opened(line).notes
         key, _, value = text.partition(": ")
         if pairs := _PAIRS.fullmatch(text):
@@ -254,13 +238,13 @@ class _Reader:
         elif not text.startswith("Overall = "):
             raise line.refused("not a line of OSU")
 
-    def _opened(self, line: NumberedLine) -> _Block:
+    def _opened(self, line: text_output.NumberedLine) -> _Block:
         """Return the table whose header is still to come."""
         if self.block is None or self.block.header is not None or self.after:
             raise line.refused("a second header, or a comment inside a table")
         return self.block
 
-    def _row(self, line: NumberedLine) -> None:
+    def _row(self, line: text_output.NumberedLine) -> None:
         if found := _INIT.fullmatch(line.text):
             self._init(line, [line.count(word) for word in found.groups()])
             return
@@ -275,38 +259,39 @@ class _Reader:
             raise line.refused("not a line of OSU, or a row outside of a table")
         block.rows.append(block.row(line))
 
-    def _init(self, line: NumberedLine, numbers: list[int]) -> None:
+    def _init(self, line: text_output.NumberedLine, numbers: list[int]) -> None:
         self._opened(line)
         values = dict(zip(INIT, map(float, numbers[1:]), strict=True))
-        check_order(line, values, "min (ms)", "avg (ms)", "max (ms)")
-        row = TableRow(None, values, None)
-        self.tables.add(line, OutputTable(self.benchmark, INIT, (row,), processes=numbers[0]))
+        text_output.check_order(line, values, "min (ms)", "avg (ms)", "max (ms)")
+        row = text_output.TableRow(None, values, None)
+        self.tables.add(line, text_output.OutputTable(self.benchmark, INIT, (row,), processes=numbers[0]))
         self.block = None
 
-    def _started(self, line: NumberedLine, seconds: float) -> None:
+    def _started(self, line: text_output.NumberedLine, seconds: float) -> None:
         """Take what the whole start of osu_hello took, which must have said with how many processes."""
         notes = self._opened(line).notes
         if PROCESSES not in notes:
             raise line.refused("a start without its processes")
-        row = TableRow(None, {WHOLE_START: seconds}, None)
+        row = text_output.TableRow(None, {WHOLE_START: seconds}, None)
         columns, processes = (WHOLE_START,), int(notes[PROCESSES])
-        self.tables.add(line, OutputTable(self.benchmark, columns, (row,), processes=processes))
+        self.tables.add(line, text_output.OutputTable(self.benchmark, columns, (row,), processes=processes))
         self.block = None
 
-    def _ending(self, line: NumberedLine) -> None:
+    def _ending(self, line: text_output.NumberedLine) -> None:
         if self.block is None or VALIDATION not in (self.block.header or ()):
             raise line.refused("not a line of OSU")
         self.after = True
 
-    def _close(self, line: NumberedLine) -> None:
-        """End the table that is being read."""
+    def _close(self, line: text_output.NumberedLine) -> None:
         if self.block is None:
             return
         block, self.block = self.block, None
         if block.header is None:
             raise line.refused("a table without its header")
         rows = tuple(block.rows)
-        table = OutputTable(self.benchmark, block.columns, rows, datatype=block.datatype, notes=block.notes)
+        table = text_output.OutputTable(
+            self.benchmark, block.columns, rows, datatype=block.datatype, notes=block.notes
+        )
         self.tables.add(line, table)
 
 
@@ -329,16 +314,16 @@ def _header(text: str) -> tuple[str, ...] | None:
     return cells if cells[0] in (SIZE, *SIZELESS) else None
 
 
-def _bare_header(line: NumberedLine) -> tuple[str, ...] | None:
+def _bare_header(line: text_output.NumberedLine) -> tuple[str, ...] | None:
     """Parse the header words that a non-blocking barrier of OSU 5 printed without ``#``."""
     return _header(line.plain) if line.text.lstrip(" ").startswith("Overall(us) ") else None
 
 
-def _number(line: NumberedLine, name: str, word: str) -> float:
+def _number(line: text_output.NumberedLine, name: str, word: str) -> float:
     return float(line.count(word)) if name in COUNTED else line.value(word)
 
 
-def _passed(line: NumberedLine, cells: dict[str, str]) -> bool | None:
+def _passed(line: text_output.NumberedLine, cells: dict[str, str]) -> bool | None:
     if VALIDATION not in cells:
         return None
     if cells[VALIDATION] not in JUDGED:

@@ -3,8 +3,6 @@
 A start that lacks a table, a size or a column, or has one that was not planned, yields no values at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -254,7 +252,6 @@ def extract_measurements(launch: PlannedLaunch, output: ProgramOutput) -> dict[s
 
 
 def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutput) -> OutputTable:
-    """Find the one table of a benchmark."""
     tables = [
         table
         for table in output.tables

@@ -1,7 +1,5 @@
 """ReFrame's report of a session, read for what became of each test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

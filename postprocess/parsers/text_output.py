@@ -32,8 +32,6 @@ class OutputError(RecordError):
 
 @dataclass(frozen=True)
 class TableRow:
-    """One line of numbers."""
-
     size: int | None  #: bytes as printed; None where the table has no column of sizes
     values: Mapping[str, float]  #: by header words, in the unit that they state (us, MB/s, %, 1/s)
     passed: bool | None  #: what the program's own validation says; None if it did not look
@@ -84,7 +82,6 @@ class TableCollection:
         self._by_identity[table.identity] = table
 
     def all(self) -> tuple[OutputTable, ...]:
-        """Return all tables in the order of the output."""
         return tuple(self._by_identity.values())
 
 

@@ -3,8 +3,6 @@
 The lines are the libraries' own. What no line tells is unknown, and is never taken for fine.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,10 +80,7 @@ def read_transports(output: str) -> dict[str, str]:
 
 
 def read_paths(output: str) -> list[TransportPath]:
-    """Read by what each class of pairs of a verbose launch talks; each way once, with its first line.
-
-    :param output: all that its processes printed
-    """
+    """Read by what each class of pairs of a verbose launch talks; each way once, with its first line."""
     lines = output.splitlines()
     fabrics = {match[1] for line in lines if (match := INTEL_FABRIC.search(line))}
     found = [path for line in lines for path in read_line(line, fabrics)]

@@ -1,7 +1,5 @@
 """All references that a session needs, loaded and checked before anything runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -8,8 +8,6 @@ checkout and of what the site has installed are in it. What it stands for is com
 compiler, flags, and what the MPI says of its build.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +39,6 @@ CHOSEN = ("trials", "rounds", "iterations")
 
 
 def name_fact(name: str) -> str:
-    """Name a fact of a launch in words."""
     return WORDS.get(name, name.replace("_", " "))
 
 

@@ -31,8 +31,6 @@ ACCEPTED, REJECTED = "accepted", "rejected"
 
 @dataclass(frozen=True)
 class DecisionOutcome:
-    """What was decided, and why."""
-
     decision: str  #: ``accepted`` or ``rejected``
     reason: str
 

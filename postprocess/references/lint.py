@@ -5,8 +5,6 @@ cannot be found: a number that is changed in the table and in the provenance ali
 in both. Simulated references have no headlines: there a center within the plausible is found by the next night.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Provenance of a reference file: the JSON file beside it."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,7 +35,6 @@ CORE_LATENCIES = "core_latencies"
 
 
 def locate_provenance(path: Path) -> Path:
-    """Locate the provenance file of a reference file."""
     return path.with_name(path.name.removesuffix(".tsv") + SUFFIX)
 
 
@@ -173,7 +170,6 @@ def _find_uncovered(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[st
 
 
 def list_calibrations(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List the calibrations behind the cases of a program."""
     return told[CALIBRATIONS]
 
 

@@ -4,8 +4,6 @@
 beside it in ``<environment>.provenance.json``. A file with any fault is refused as a whole.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,7 +53,6 @@ def load_session_priors(path: Path = PATH) -> dict[Key, Prior]:
 
 
 def lint_session_priors(path: Path) -> list[str]:
-    """Find the first fault of the table, if it has one."""
     try:
         load_session_priors(path)
     except UsageError as error:
@@ -82,7 +79,6 @@ def parse_rows(
 ) -> tuple[dict[int, Row], list[str]]:
     """Parse what can be read of a table, by number of the row (the header is row 1); and every fault of it.
 
-    :param name: of its file
     :param read: makes something of a row, from its number and its cells by column, or raises ValueError
     """
     header, *lines = text.split("\n")

@@ -4,8 +4,6 @@ A page of thousands of cases must open at once, so a row costs few bytes: its hi
 grows when the row opens, and its diagrams are those of the page, shown again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -215,8 +213,6 @@ class CaseRow:
 
 @dataclass(frozen=True)
 class CaseTable:
-    """The table of a page."""
-
     columns: tuple[CaseColumn, ...]
     rows: tuple[CaseRow, ...]
     left_out: int

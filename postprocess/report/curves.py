@@ -3,8 +3,6 @@
 Each diagram stands once on the page; the cases in it show it again by its name.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -74,7 +72,6 @@ def draw_curve(panel: drawing.Panel, scales: Scales) -> str:
 
 
 def describe_curve(panel: drawing.Panel) -> str:
-    """Describe a diagram for those who cannot see it."""
     failed = sum(point.failed for line in panel.lines for point in line.points)
     told = f"{panel.title}: over {drawing.X_LABELS[panel.x]}" + (f", {failed} failed" if failed else "")
     return sanitize_line(told)
@@ -240,8 +237,6 @@ class CurveSection:
 
 @dataclass(frozen=True)
 class Curves:
-    """All diagrams of a page."""
-
     sections: tuple[CurveSection, ...]
     left_out: int
     places: Mapping[Case, Sequence[PlacedCase]]
@@ -280,7 +275,6 @@ class _Titles:
         self.densest = drawing.find_densest_layouts(results)
 
     def of(self, case: Case) -> list[str]:
-        """Return the qualifiers of a case."""
         return [getattr(case, name) for name in self.qualifiers[case.program]]
 
     def is_dense(self, case: Case) -> bool:

@@ -50,10 +50,7 @@ def render_html_template(template: str, context: Mapping[str, Any], **pictures: 
 
 
 def write_pages(pages: Mapping[Path, str]) -> None:
-    """Write pages that belong together, whole or not at all.
-
-    :raises UsageError: if they cannot be written.
-    """
+    """Write pages that belong together, whole or not at all. Raises UsageError if they cannot be written."""
     try:
         files.replace_files({path: text.encode("utf-8") for path, text in pages.items()})
     except OSError as error:
@@ -133,7 +130,6 @@ class Toned(str):
     tone: Tone
 
     def __new__(cls, text: str, tone: Tone) -> Toned:
-        """Return the text with its tone."""
         made = super().__new__(cls, text)
         made.tone = tone
         return made
@@ -269,7 +265,6 @@ def name_cell_classes(cell: str, is_number: bool) -> str:
 
 
 def render_markdown(document: Document) -> str:
-    """Render a document in Markdown."""
     ending = Section("How to read this", [Lines(Role.ITEM, document.how_to_read)])
     stamp = STAMPS[document.tone]
     parts = [

@@ -4,8 +4,6 @@ Figures are drawn in stand-in colours. Each becomes a CSS variable of the page, 
 serves a light and a dark screen; text stays text and inherits the page's font.
 """
 
-from __future__ import annotations
-
 import html
 import io
 import itertools
@@ -91,14 +89,12 @@ class Chapter:
 
 
 def list_environments(results: Iterable[CaseResult]) -> list[str]:
-    """List names of the environments, in the order of their styles."""
     return sorted({result.case.environment for result in results})
 
 
 def build_lines(
     results: Iterable[CaseResult], x: str, styles: Mapping[str, int], strict: bool
 ) -> tuple[PanelLine, ...]:
-    """Build a line for each environment over one field of the case."""
     found: dict[str, list[Point]] = {}
     for result in sorted(results, key=lambda r: r.case):
         failed = not result.counts_as_healthy(strict)
@@ -352,7 +348,6 @@ def choose_counting_ticks(last: int) -> list[int]:
 
 
 def set_ticks_x(axes: Axes, positions: Sequence[float], labels: Sequence[str]) -> None:
-    """Set the ticks of a linear x axis."""
     _fix(axes.xaxis, positions, labels)
 
 
@@ -369,8 +364,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
         ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
         if len(ticks) <= MOST_TICKS:
             return ticks
-    exponents = thin_values(range(len(ticks)), MOST_TICKS)
-    return [ticks[n] for n in exponents]
+    return [ticks[n] for n in thin_values(range(len(ticks)), MOST_TICKS)]
 
 
 def _apart(values: Sequence[float], distance: float, place: Callable[[float], float] = math.log) -> set[float]:

@@ -1,7 +1,5 @@
 """A session for other programs: JUnit's XML, and metrics in OpenMetrics' text format."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -171,7 +169,6 @@ def format_node_metrics(nodes: Mapping[str, PartitionNodes], site: Mapping[str, 
 
 
 def format_gauge(name: str, told: str, value: float, labels: Mapping[str, str]) -> Iterator[str]:
-    """Format a gauge of one value."""
     yield f"# HELP plumbline_{name} {told}"
     yield f"# TYPE plumbline_{name} gauge"
     yield format_sample(name, labels, value)

@@ -1,7 +1,5 @@
 """The first screen of a session: what it can see, what is new, and what to do next at which cost."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 A cell of a map holds all cases of a routine, size and environment, and shows the worst of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -147,8 +145,6 @@ LARGEST = 10.0  #: slowdown that is written as a number
 
 @dataclass(frozen=True)
 class HeatCell:
-    """What a cell shows; ``tone`` is a class of the style sheet."""
-
     tone: str
     text: str
     title: str
@@ -190,7 +186,6 @@ class HeatMap:
 
     @property
     def rows(self) -> int:
-        """How many routines it has."""
         return sum(len(section.rows) for section in self.sections)
 
 

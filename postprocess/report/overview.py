@@ -3,8 +3,6 @@
 A reason that many cases share stands once.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 import statistics
@@ -128,11 +126,7 @@ def select_with_power(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 
 def _is_known(result: CaseResult) -> bool:
-    return result.detectable is not None or result.spread is not None or _is_blind(result)
-
-
-def _is_blind(result: CaseResult) -> bool:
-    return result.reference_launches == 1
+    return result.detectable is not None or result.spread is not None or result.reference_launches == 1
 
 
 def _kind(result: CaseResult) -> tuple[str, ...]:
@@ -154,7 +148,6 @@ def build_sensitivity_rows(
 
 
 def build_sensitivity_row(name: tuple[str, ...], results: Sequence[CaseResult]) -> SensitivityRow:
-    """Build the row of these cases."""
     values = [np.inf if result.detectable is None else result.detectable for result in results]
     counts = Counter(classify_detectable(result.detectable) for result in results)
     median, most = np.quantile(values, (0.5, 0.9), method="inverted_cdf")

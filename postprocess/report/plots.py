@@ -1,7 +1,5 @@
 """The pictures of the report and the signs of their legends, each as inline SVG."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

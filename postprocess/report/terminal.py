@@ -6,8 +6,6 @@ whole. Reasons and notes stand once, however many cases they are of. Neither get
 a line says how many more there are.
 """
 
-from __future__ import annotations
-
 import io
 import shutil
 import sys
@@ -134,7 +132,6 @@ def format_group(numbered: NumberedGroup, shown: Sequence[CaseResult], width: in
     """Format a group as lines.
 
     :param shown: the cases of it that are listed
-    :param width: columns of a sentence
     """
     group = numbered.group
     verdict = Text(str(group.verdict), "bold red" if numbered.failed else "yellow")
@@ -143,8 +140,7 @@ def format_group(numbered: NumberedGroup, shown: Sequence[CaseResult], width: in
         yield Text.assemble(verdict, "  ", (only.case.key, "bold"))
         why = overview.explain(only)
     else:
-        number_of = formats.plural(len(group.results), "case")
-        yield Text.assemble(verdict, "  ", (number_of, "bold"))
+        yield Text.assemble(verdict, "  ", (formats.plural(len(group.results), "case"), "bold"))
         for result in shown:
             told = overview.format_numbers(result)
             yield Text(f"    {result.case.key}")
@@ -180,7 +176,6 @@ def wrap(text: str, width: int, label: str = "", command: str = "", indent: str 
 
 
 def _columns(console: Console) -> int:
-    """Return the columns of a sentence."""
     return console.width if console.is_terminal else PIPE_COLUMNS
 
 

@@ -3,8 +3,6 @@
 Programs that print one value for a case have none; their cases are left out here by that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

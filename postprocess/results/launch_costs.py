@@ -162,12 +162,10 @@ class Job:
 
     @property
     def program(self) -> str:
-        """The program of all of its starts."""
         return self.launches[0].program
 
     @property
     def cases(self) -> int:
-        """How many cases it measures."""
         return sum(len(launch.cases) for launch in self.launches)
 
     def is_part_of(self, other: Job) -> bool:

@@ -5,8 +5,6 @@ each session's file, and ``plumbline_cases`` with the rows, trials included, und
 columns have. A session comes whole or not at all, and once. Dashboards read the views of ``postgres_views``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Callable
@@ -67,7 +65,6 @@ VIEWS = {
 
 
 def create_views(connection: psycopg.Connection) -> None:
-    """Create the views, or replace those that are there."""
     connection.execute(sql.SQL(INDEX))
     for name, query in VIEWS.items():
         words = sql.SQL("CREATE OR REPLACE VIEW {} AS ").format(sql.Identifier(name))
@@ -153,7 +150,6 @@ def prepare_tables(connection: psycopg.Connection) -> None:
 
 
 def create_tables(connection: psycopg.Connection) -> None:
-    """Make the tables."""
     columns = [declare_column(name) for name in SCHEMA.names()]
     connection.execute(
         "CREATE TABLE plumbline_sessions (session text PRIMARY KEY, digest text NOT NULL, "
@@ -169,13 +165,11 @@ def create_tables(connection: psycopg.Connection) -> None:
 
 
 def declare_column(name: str) -> sql.Composed:
-    """Declare a column in SQL."""
     kind = "timestamptz" if name == "started_utc" else TYPES[SCHEMA[name]]
     return sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))
 
 
 def join_columns(columns: Any) -> sql.Composed:
-    """Join names of columns, separated by commas."""
     return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
@@ -204,10 +198,7 @@ def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loa
 
 
 def compute_digest(path: Path) -> str:
-    """Compute the sha256 of a file.
-
-    :raises StoreError: if it cannot be read.
-    """
+    """Compute the sha256 of a file. Raises StoreError if it cannot be read."""
     try:
         return hashlib.sha256(files.read_regular(path)).hexdigest()
     except OSError as error:

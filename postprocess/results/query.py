@@ -12,8 +12,6 @@ neither size nor time of a file that was proved before is found by whoever reads
 input of the search for drift (all cases, few ``columns``).
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -205,10 +203,7 @@ def read_headlines(
 
 
 def parse_since(since: str) -> datetime:
-    """Parse a time of the form that sessions have, or a day.
-
-    :raises UsageError: if it is neither.
-    """
+    """Parse a time of the form that sessions have, or a day. Raises UsageError if it is neither."""
     for parse in (parse_utc, parse_day):
         try:
             found = parse(since)
@@ -228,7 +223,6 @@ def select_months(found: Sequence[IndexMonth], begin: datetime | None) -> list[I
 
 
 def build_filter(keys: Sequence[str] | None, begin: datetime | None, modes: Sequence[str] | None) -> pl.Expr:
-    """Build the condition that rows must meet."""
     latest = datetime.now(timezone.utc) + AHEAD
     wanted = pl.col("started_utc") < f"{latest:%Y-%m-%dT%H:%M:%SZ}"
     if keys is not None:
@@ -270,7 +264,6 @@ class Night:
 
 
 def read_nights(rows: Sequence[dict[str, Any]]) -> Iterator[Night]:
-    """Read the nights of a case from its rows, which are sorted by time."""
     for _, group in groupby(rows, key=lambda row: (row["started_utc"], row["session"])):
         launches = list(group)
         values = [launch["value"] for launch in launches if launch["value"] is not None]

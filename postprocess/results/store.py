@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -29,7 +29,13 @@ from spack_envs.installation import UNKNOWN, BuiltBinary
 SUFFIX = ".parquet"
 VERSION = 3  #: of the columns
 METADATA = "schema"  #: the key under which a file tells its version
-TYPES: dict[str, Any] = {"str": pl.String, "int": pl.Int64, "float": pl.Float64, "bool": pl.Boolean}
+TYPES: dict[Any, Any] = {
+    str: pl.String,
+    int: pl.Int64,
+    float: pl.Float64,
+    float | None: pl.Float64,
+    bool: pl.Boolean,
+}
 WORDS = {"verdict": [each.value for each in Verdict], "unit": [*UNITS]}  #: that a column may hold
 SERIES = ("t_max", "t_min", "t_global", "skew")
 
@@ -82,20 +88,20 @@ class StoreRow:
 def _schema() -> pl.Schema:
     """Return the columns of the store in order; case and summary have a column for each field."""
     columns: dict[str, Any] = {}
-    for field in fields(StoreRow):
-        if field.name == "case":
-            columns |= {part.name: TYPES[str(part.type)] for part in fields(Case)}
+    for name, kind in get_type_hints(StoreRow).items():
+        if name == "case":
+            columns |= {part: TYPES[of] for part, of in get_type_hints(Case).items()}
             columns["key"] = pl.String
-        elif field.name == "summary":
-            columns |= {part.name: TYPES[str(part.type)] for part in fields(TrialSummary)}
-        elif field.name in SERIES:
-            columns[field.name] = pl.List(pl.Float64)
-        elif field.name == "late":
-            columns[field.name] = pl.List(pl.Boolean)
-        elif field.name == "verdict":
-            columns[field.name] = pl.String
+        elif name == "summary":
+            columns |= {part: TYPES[of] for part, of in get_type_hints(TrialSummary).items()}
+        elif name in SERIES:
+            columns[name] = pl.List(pl.Float64)
+        elif name == "late":
+            columns[name] = pl.List(pl.Boolean)
+        elif name == "verdict":
+            columns[name] = pl.String
         else:
-            columns[field.name] = TYPES[str(field.type).removesuffix(" | None")]
+            columns[name] = TYPES[kind]
     return pl.Schema(columns)
 
 
@@ -111,8 +117,7 @@ def write_session(path: Path, rows: Sequence[StoreRow]) -> None:
     others = {row.session for row in rows} - {path.name.removesuffix(SUFFIX)}
     if others or path.suffix != SUFFIX:
         raise StoreError(f"{path}: is not named after its session {sorted(others)}; rename it")
-    frame = pl.DataFrame([_flat(row) for row in rows], schema=SCHEMA, orient="row")
-    write_frame(path, frame)
+    write_frame(path, pl.DataFrame([_flat(row) for row in rows], schema=SCHEMA, orient="row"))
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
@@ -278,7 +283,7 @@ def build_row(session: str, started: str, finished: FinishedLaunch, result: Case
         spec_hash=finished.spec,
         compiler=built.compiler,
         flags=built.flags,
-        hosts=join_host_names(run),
+        hosts=",".join(sorted(str(host["name"]) for host in run.get("hosts") or [])),
     )
     if measured is None:
         return base
@@ -300,11 +305,6 @@ def build_row(session: str, started: str, finished: FinishedLaunch, result: Case
         skew=record.skew,
         late=record.late,
     )
-
-
-def join_host_names(run: Mapping[str, Any]) -> str:
-    """Join the nodes of a launch by its run record, sorted and joined by commas; empty if it tells none."""
-    return ",".join(sorted(str(host["name"]) for host in run.get("hosts") or []))
 
 
 def parse_run_json(text: str) -> Mapping[str, Any]:

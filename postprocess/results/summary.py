@@ -1,7 +1,5 @@
 """The summary of a session: built once from what came of it, shown, and written as ``summary.json``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -150,7 +148,6 @@ def summarise_session(
     phases: dict[str, float],
     causes: Sequence[str] = (),
 ) -> SessionSummary:
-    """Summarise a session that ends now, on this machine."""
     return SessionSummary(
         plumbline=VERSION,
         session=session.name,

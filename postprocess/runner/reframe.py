@@ -1,7 +1,5 @@
 """Drives ReFrame: the one place that knows its command line. ReFrame runs as a process of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -46,12 +44,10 @@ class ReframeDriver:
 
     @property
     def report(self) -> Path:
-        """ReFrame's own report of the run."""
         return self.session / "reframe" / "report.json"
 
     @property
     def log(self) -> Path:
-        """Everything ReFrame printed."""
         return self.session / "reframe" / "output.txt"
 
     def command(self, selection: Selection, action: str) -> list[str]:

@@ -1,7 +1,5 @@
 """ReFrame as ``python -m`` from the root: there, checks and sites can import what they share."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import select

@@ -1,7 +1,5 @@
 """One pass of ReFrame over the selected checks: plan, run, and what became of every planned launch."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -75,8 +73,6 @@ class NoCaseSelected(UsageError):
 
 @dataclass(frozen=True)
 class PassRecord:
-    """Everything that came of one pass."""
-
     finished: list[FinishedLaunch]
     build_seconds: float
 
@@ -301,8 +297,7 @@ def assess_launches(
     builds: float,
 ) -> PassRecord:
     """Assess each launch of a plan; ``builds`` are the seconds of builds."""
-    finished = [finish_launch(launch, reframe, entries) for launch in planned]
-    return PassRecord(finished, builds)
+    return PassRecord([finish_launch(launch, reframe, entries) for launch in planned], builds)
 
 
 def cancel_jobs(sessions: Iterable[Path], whose: str, progress: Progress) -> None:
@@ -352,7 +347,6 @@ def shorten_test_name(name: str) -> str:
 def finish_launch(
     launch: PlannedLaunch, reframe: ReframeDriver, entries: Sequence[reframe_report.ReportedTest]
 ) -> FinishedLaunch:
-    """Assess one planned launch from its files and ReFrame's report."""
     entry = reframe_report.find_test_entry(entries, launch.test, launch.partition, launch.environment)
     blocked = reframe_report.find_blocking_test(entries, entry) if entry else None
     built = find_program(reframe.work, launch)

@@ -8,8 +8,6 @@ within the limit is missed, and one beyond it is met, with the stated probabilit
 normal. The rule ``worst`` has no probability: each launch must be within.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,11 +21,7 @@ from scipy.special import ndtri, stdtrit
 
 
 def compute_exceedance(others: int, own: int, largest: int) -> float:
-    """Compute the probability that so many largest values are all of one's own sample, by chance alone.
-
-    :param others: size of the other sample
-    :param own: size of one's own
-    """
+    """Compute the probability that so many largest values are all of one's own sample, by chance alone."""
     return math.comb(own, largest) / math.comb(others + own, largest)
 
 
@@ -90,8 +84,6 @@ SEED = 20011122
 
 
 class RowVerdict(str, Enum):
-    """What acceptance says of a row."""
-
     MET = "met"
     MISSED = "missed"
     UNDECIDED = "undecided"

@@ -7,8 +7,6 @@ and Meeker, Statistical Intervals, 1991, section 4.7). What is slower than its b
 :mod:`postprocess.stats.detection` says what is called.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ The lines may meet, as where a cache overflows and each further byte costs more.
 something else from that size on.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence
@@ -224,7 +222,6 @@ class FreeLine:
     covariance: NDArray[np.float64]
 
     def time(self, size: float) -> float:
-        """Compute the time of a size."""
         return self.start + self.slope * size
 
     def relative_error(self, size: float) -> float:

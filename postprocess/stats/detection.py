@@ -29,8 +29,6 @@ q is the share of false alarms if all cases as unlikely, or more so, were alarms
 Controlling the false discovery rate, JRSS B 57, 1995). It informs; no verdict hangs on it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -20,8 +20,6 @@ events have nothing to do with f, it is on average 1 and nearly exponential (Ray
 "Directional Statistics", 2000, section 6.3); powers of independent trains add up to a gamma distribution.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

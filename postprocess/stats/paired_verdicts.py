@@ -13,8 +13,6 @@ about 11% in three looks. Two questions have two error rates.
   tails, must agree.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +49,6 @@ class PairedRatio:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Limits of the ratio."""
         return math.exp(self.lower), math.exp(min(self.upper, 700.0))
 
 
@@ -118,8 +115,6 @@ EXACT = 1e-9  #: of simulated time, which repeats: what differs by less is the s
 
 
 class PairedVerdict(str, Enum):
-    """What pairs of launches say of a case."""
-
     FASTER = "faster"
     SAME = "same"  #: proven, within the margin
     NOT_SLOWER = "not slower"  #: proven no worse than the margin; whether same or faster is open
@@ -250,10 +245,7 @@ def compute_probabilities(
 def moderate_spreads(
     spreads: NDArray[np.float64], degrees: NDArray[np.int_], groups: Sequence[Hashable]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Draw each spread towards that of its group; those of small groups towards that of all.
-
-    :param degrees: of freedom of each spread
-    """
+    """Draw each spread towards that of its group; those of small groups towards that of all."""
     members: Mapping[Hashable, list[int]] = {
         group: [n for n, each in enumerate(groups) if each == group] for group in set(groups)
     }
@@ -319,7 +311,6 @@ class UnpairedResult:
 
 
 def judge_unpaired(cases: Sequence[UnpairedCase]) -> list[UnpairedResult]:
-    """Judge all cases of an unpaired comparison."""
     if not cases:
         return []
     worse = np.array([compute_probability(case, case.difference) for case in cases])
@@ -342,7 +333,6 @@ def compute_probability(case: UnpairedCase, difference: float) -> float:
 
 
 def judge_case(case: UnpairedCase, slower_q: float, faster_q: float) -> UnpairedResult:
-    """Judge one case."""
     noise = Prediction(0.0, 0.0) if case.exact else case.noise
     if noise is None or (noise.deviation <= 0 and not case.exact):
         return UnpairedResult(PairedVerdict.UNDECIDED, None, None, None)

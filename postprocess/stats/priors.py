@@ -13,8 +13,6 @@ with the columns ``utc``, ``state``, ``environment``, ``routine``, ``bytes`` and
 than GAP seconds apart are of two sessions.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 import sys

@@ -9,8 +9,6 @@ and all its sessions share, is assumed to have
 :data:`DAY_SHARE` of tau^2.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

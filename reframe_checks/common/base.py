@@ -1,7 +1,5 @@
 """What every check shares: one job per program, environment and layout, with one start or several in it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Build a program for an environment, once: by Spack, by CMake, or take the installed one."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -194,7 +192,6 @@ class CmakeMpi:
 def choose_mpi(facts: EnvironmentFacts, folder: Path, variable: str) -> CmakeMpi:
     """Choose how CMake gets at an MPI: by its wrapper, by a script that enters its container, or by its ABI.
 
-    :param folder: in which is built
     :param variable: of CMake, by which it takes a wrapper
     """
     if facts.standard_abi:

@@ -1,7 +1,5 @@
 """What the values of a job are held against: a band for each comparable reference, and why there is none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -69,7 +67,6 @@ class KnownBands:
         """Explain why values were not held against references; the command that calibrates is on its own line.
 
         :param launches: those that ended well
-        :param site: the site's file
         """
         different = [name for name in names if name in self.differences]
         if different:
@@ -83,7 +80,6 @@ class KnownBands:
 
 
 def format_calibration(launch: PlannedLaunch, case: Case, site: str) -> str:
-    """Format the command that calibrates a case."""
     words: list[Any] = [SOURCE / "plumbline", "calibrate", "--site", site]
     words += ["--partition", case.partition, "--environment", case.environment]
     words += ["--program", case.program]

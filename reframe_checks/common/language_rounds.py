@@ -5,8 +5,6 @@ the launch of that language ran, and its times are of no use. Each language prov
 fails ends there; where C does, all do.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys

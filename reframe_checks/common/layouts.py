@@ -1,7 +1,5 @@
 """Which layouts are measured, on a site and on each partition of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

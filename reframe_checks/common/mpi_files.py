@@ -7,8 +7,6 @@ of the build, and compares with that alone. Who finds another MPI empties the fo
 then others find none of theirs, and keep what was built since.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -30,10 +28,7 @@ def print_state(paths: str) -> str:
 
 
 def print_wrapped_files(wrapper: str) -> str:
-    """Return commands that print a wrapper, the headers that it includes and the libraries that it links.
-
-    :param wrapper: as words of a shell
-    """
+    """Return commands that print a wrapper, the headers that it includes and the libraries that it links."""
     source, library = f"{PROBE}.c", f"{PROBE}.so"
     return "; ".join(
         [
@@ -46,10 +41,7 @@ def print_wrapped_files(wrapper: str) -> str:
 
 
 def print_abi_files(library: str) -> str:
-    """Return commands that print the library of the standard ABI, and where its header may be.
-
-    :param library: as words of a shell
-    """
+    """Return commands that print the library of the standard ABI, and where its header may be."""
     above = " ".join(f'"$(dirname {library})/{up}include/mpi_abi.h"' for up in ("../", "../../", "../../../"))
     return f"printf '%s\\n' {library} {above}"
 
@@ -63,7 +55,6 @@ def compare_files(paths: str, folder: Path, user: str) -> Iterator[str]:
     """Yield commands that empty the folder of a build if the MPI of one who uses it is not the one of before.
 
     :param paths: commands that print paths, and perhaps other lines
-    :param user: partition and environment
     """
     place, before = quote_word(str(folder)), quote_word(str(folder / f"{FILES}.{user}"))
     yield f"{print_state(paths)} > {FILES}"

@@ -4,8 +4,6 @@ Declared, so that a benchmark that fails is a failure and never taken for one th
 their tables was run under MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.19, and works under all three.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -55,10 +53,7 @@ def has_mpi(environ) -> bool:
 
 
 def find_usual_launcher(facts: EnvironmentFacts, name: str = "mpiexec") -> str:
-    """Find a launcher of an MPI: beside a wrapper that is given by its path, else on the search path.
-
-    :param name: of its program
-    """
+    """Find a launcher of an MPI: beside a wrapper that is given by its path, else on the search path."""
     wrapper = Path(facts.mpi_wrappers[0])
     beside = find_companion_launcher(wrapper, name)
     return str(beside) if wrapper.is_absolute() and os.access(beside, os.X_OK) else name

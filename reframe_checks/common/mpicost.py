@@ -1,7 +1,5 @@
 """What every check that runs mpicost shares: one launch measures a family of cases at one process count."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -185,7 +183,6 @@ class MpicostCheck(LaunchCheck, family=True):
 
     @property
     def launch(self) -> PlannedLaunch:
-        """The one start of this job."""
         return self.launches[0]
 
     def explain_impossible(self, case: Case) -> SkippedCase | None:

@@ -1,7 +1,5 @@
 """What the checks of OSU and IMB share: a table of benchmarks, a job per layout, a witness beside a start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -177,7 +175,6 @@ class OsuImbCheck(LaunchCheck, family=True):
         return explain_unsupported(family, version, benchmark)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
-        """Return the cases of a benchmark at these sizes."""
         for size in sizes:
             yield self.case(
                 routine=benchmark.routine,
@@ -214,7 +211,6 @@ class OsuImbCheck(LaunchCheck, family=True):
         self.executable = "true"
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
-        """Return the commands of one start."""
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
         variables = {
             **self.variables_of(start),
@@ -280,7 +276,6 @@ class OsuImbCheck(LaunchCheck, family=True):
         return benchmark.routine in REQUESTED and benchmark.routine not in (self.wanted_routines() or {})
 
     def sizes_of(self, benchmark: Benchmark) -> list[int]:
-        """Return the sizes at which a benchmark is measured."""
         wanted = (self.wanted_routines() or {}).get(benchmark.routine)
         limits = {} if self.routines or wanted else self.left_out_above
         asked = (wanted and wanted.sizes) or self.sizes or [*self.own_sizes, *benchmark.larger]

@@ -1,7 +1,5 @@
 """Families of mpicost that are measured only where they are asked for."""
 
-from __future__ import annotations
-
 from reframe_checks.common.mpicost import MpicostCheck
 
 
@@ -9,6 +7,5 @@ class RequestedCheck(MpicostCheck, family=True):
     """A family whose routines are measured where they were named: by ``--family``, or ``--routine``."""
 
     def chosen_routines(self) -> list[str]:
-        """Return the routines that were named."""
         wanted = self.wanted_routines() or {}
         return super().chosen_routines() if self.routines or wanted else []

@@ -7,8 +7,6 @@ Nor has ReFrame a hook behind the loading of all checks. One check may have a ro
 that a word which no check has is refused when the first build is set up. Without that no case runs.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools
@@ -85,7 +83,6 @@ def refuse_unmatched_choices() -> None:
 
 
 def note_case(name: str) -> None:
-    """Note that ReFrame has begun with a case."""
     set_up.add(name)
 
 
@@ -177,7 +174,6 @@ def fail_if_empty() -> None:
 
 
 def explain_empty_run() -> str:
-    """Explain that no case was run."""
     return explain_nothing("was run")
 
 

@@ -1,7 +1,5 @@
 """Several starts of mpicost in one job, one after the other, each ended at its limit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from postprocess.base.sanitize import quote_word
@@ -10,7 +8,6 @@ from reframe_checks.common.base import LaunchCheck
 
 
 def launcher_words(check: LaunchCheck) -> str:
-    """Return the launcher's words in front of a program."""
     check.job.num_tasks = check.num_tasks
     check.job.num_tasks_per_node = check.num_tasks_per_node
     return check.job.launcher.run_command(check.job)
@@ -21,7 +18,6 @@ def lines_of_mpicost(
 ) -> Iterator[str]:
     """Yield the commands of one start; mpicost needs no witness.
 
-    :param words: those of the launcher
     :param variables: of this start alone; the launcher's own words may name them
     """
     program = str(getattr(check.mpicost, "program", "mpicost"))

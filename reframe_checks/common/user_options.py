@@ -4,8 +4,6 @@ ReFrame's own ``--setvar`` has it. That alone would not do: it complains of ever
 that does not have the variable.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Mapping

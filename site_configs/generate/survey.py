@@ -1,7 +1,5 @@
 """What ``site new`` finds out of a machine before it writes anything."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re
@@ -29,8 +27,6 @@ NONE = "none"  #: the word with which people say that there is no scheduler
 
 @dataclass(frozen=True)
 class MachineSurvey:
-    """A machine as it was found."""
-
     host: str
     date: str
     machine: Machine

@@ -1,7 +1,5 @@
 """Write a site file of the machine at hand, entry by entry, for a person to read and to correct."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +42,6 @@ class EnvironmentView:
 
 
 def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> EnvironmentView:
-    """Build the entry of one MPI in a site file."""
     pair = (facts.scheduler or LOCAL).choose_launcher(mpi)
     modules = list(facts.cray_modules) if mpi.origin == CRAY else list(mpi.modules)
     words = pair.launcher if isinstance(pair.launcher, tuple) else (pair.launcher,)
@@ -72,7 +69,6 @@ def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> Enviro
 
 
 def list_remarks(facts: MachineSurvey) -> list[str]:
-    """List the remarks that stand in the file for people."""
     found: list[str] = []
     if facts.scheduler:
         found += facts.scheduler.notes
@@ -139,7 +135,6 @@ def name_kind(queue: Queue, kind: NodeKind) -> str:
 
 
 def build_machine_view(machine: Machine, threads: int) -> PartitionView:
-    """Build this machine as a partition of one node."""
     where = "of this machine, which this process may use"
     return PartitionView(
         name=format_python("cpu"),
@@ -156,7 +151,6 @@ def build_machine_view(machine: Machine, threads: int) -> PartitionView:
 
 
 def build_partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind, name: str) -> PartitionView:
-    """Build the partition of one kind of nodes of a queue."""
     return PartitionView(
         name=format_python(name),
         remark=describe_partition(scheduler, queue, kind),
@@ -192,13 +186,11 @@ def annotate_named_gpus(names: Sequence[str], source: str) -> AnnotatedValue:
 
 
 def choose_backend(scheduler: Scheduler) -> AnnotatedValue:
-    """Choose how ReFrame talks to the scheduler."""
     without = "" if scheduler.accounting else "accounting is off here, and it does without"
     return AnnotatedValue(format_registered(scheduler.backend), without)
 
 
 def describe_partition(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> str:
-    """Describe a partition in words."""
     if not kind.hosts:
         return f"CHANGE: name it, and give it the options of a queue of {scheduler.title}"
     words = [formats.plural(len(kind.hosts), "node")]
@@ -235,7 +227,6 @@ def count_cores(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
 
 
 def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
-    """Count the sockets of a node."""
     if not scheduler.sockets_are_known(kind):
         said = f"{scheduler.title} tells {kind.sockets} sockets of one core, its default; {LSCPU}"
         return AnnotatedValue("1", said, change=True)
@@ -352,7 +343,6 @@ def format_site_path(work: WorkDirectory, path: Path, name: str) -> str:
 
 
 def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> str:
-    """Render the text of the site file."""
     scheduler = facts.scheduler
     kind = f"a cluster with {scheduler.title}" if scheduler else "a machine without a scheduler"
     environments = [build_environment_view(facts, mpi, work) for mpi in facts.mpis.mpis]
@@ -396,10 +386,7 @@ def make_jinja() -> jinja2.Environment:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that must not be there yet.
-
-    :raises UsageError: if it is, or cannot be written.
-    """
+    """Write a file that must not be there yet. Raises UsageError if it is, or cannot be written."""
     try:
         files.create_file(path, text.encode(errors="backslashreplace"))
     except FileExistsError:
@@ -410,7 +397,6 @@ def write_new(path: Path, text: str) -> None:
 
 
 def report_new_site(path: Path, shown: str, text: str, progress: Progress) -> None:
-    """Say what was written and what is to be done."""
     progress.say(f"wrote {path}")
     for number, line in enumerate(text.splitlines(), 1):
         if "CHANGE:" in line:

@@ -1,7 +1,5 @@
 """The program that each language has in ``suite/bindings``: what it measures, and one start of it."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,12 +33,10 @@ class Program:
 
 
 def count_calls(bytes_: int) -> int:
-    """Return the calls of a batch."""
     return max(1, min(MOST_CALLS, MOST_BATCH_BYTES // bytes_))
 
 
 def list_cases(sizes: Sequence[int]) -> list[Case]:
-    """List what a program measures, in its order."""
     return [(each, size_) for each in ROUTINES for size_ in ((0,) if each == BARRIER else sizes)]
 
 

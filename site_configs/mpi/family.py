@@ -1,7 +1,5 @@
 """An MPI implementation as Plumbline knows it, and what each family needs to be compiled with and run."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -65,7 +63,6 @@ class Mpi:
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """What is loaded before anything of it is used."""
         return tuple(self.module.split())
 
     @property

@@ -63,7 +63,6 @@ class Inventory:
 
 
 def inventory_file(work: Path) -> Path:
-    """Return the path of this machine's inventory."""
     return work / "inventory.json"
 
 
@@ -231,7 +230,6 @@ def merge_mpis(mpis: Iterable[Mpi]) -> list[Mpi]:
 
 
 def save_inventory(inventory: Inventory, path: Path) -> None:
-    """Write the inventory whole or not at all."""
     state = {mpi.name: read_mpi_state(mpi) for mpi in inventory.mpis}
     state |= {f"{mpi.name} imb": read_imb_state(mpi, inventory.imb_of(mpi)) for mpi in inventory.mpis}
     data = {"schema": SCHEMA, "files": state, **asdict(inventory)}
@@ -239,10 +237,7 @@ def save_inventory(inventory: Inventory, path: Path) -> None:
 
 
 def load_inventory(work: Path) -> Inventory:
-    """Load the inventory as it was last taken.
-
-    :raises LookupError: if there is none of this version yet.
-    """
+    """Load the inventory as it was last taken. Raises LookupError if there is none of this version yet."""
     stored = read_stored_inventory(inventory_file(work))
     if stored is None:
         raise LookupError(f"{inventory_file(work)}: no inventory of this machine: run ./plumbline setup")

@@ -1,7 +1,5 @@
 """Make the programs of ``suite/bindings`` ready on an MPI: each language with what it needs."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -40,7 +38,6 @@ class Bench:
 
     @cached_property
     def env(self) -> dict[str, str]:
-        """The environment of compilers and launchers."""
         own = self.mpi.env | spare_network(self.mpi.family, os.environ)
         return strip_allocation(os.environ) | own
 
@@ -51,20 +48,14 @@ class Bench:
 
     @cached_property
     def library(self) -> Path:
-        """The file of the MPI library that programs in C load.
-
-        :raises Unavailable: if it is not to be seen
-        """
+        """The file of the MPI library that programs in C load. Raises Unavailable if it is not to be seen."""
         found = MPI_LIBRARY.search(self.run("ldd", str(self.c_program)))
         if not found:
             raise Unavailable(f"{self.c_program.name} of {self.mpi.mpicc} loads no libmpi")
         return Path(found[1])
 
     def run(self, *words: str, **more: str) -> str:
-        """Run a command that makes something ready.
-
-        :raises Unavailable: if it fails
-        """
+        """Run a command that makes something ready. Raises Unavailable if it fails."""
         try:
             return run_step([*words], self.env | more, Path(words[0]).name, BUILD_LIMIT)
         except ProbeError as error:

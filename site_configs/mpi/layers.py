@@ -9,8 +9,6 @@ A user chooses it by a word, ``mpich+abi``. Whether an MPI has it is tried, not 
 linked to the library of this name must come up as a world of two, and say that it runs on this MPI.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -100,8 +98,6 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class LoadedLayer:
-    """What a process has of a layer in its memory."""
-
     paths: tuple[str, ...]  #: of its library
     version: str  #: as the library tells it; empty if it does not
 
@@ -141,7 +137,6 @@ def adopt_layer(mpi: Mpi, layer: str, folder: str, word: str) -> Mpi | Unusable:
     """Return an MPI as it runs on a library below it; or why it does not.
 
     :param folder: of the library; empty for the MPI's own
-    :param word: by which the user asked for it
     """
     name, _, version = layer.partition("@")
     known = KNOWN[name]
@@ -309,10 +304,7 @@ def find_header_folder(folder: Path) -> Path | None:
 
 
 def adopt_standard_abi(mpi: Mpi, word: str) -> Mpi | Unusable:
-    """Return an MPI as it is used by its standard ABI; or why it cannot be.
-
-    :param word: by which the user asked for it
-    """
+    """Return an MPI as it is used by its standard ABI; or why it cannot be."""
     folder = find_abi_folder(Path(mpi.prefix))
     if folder is None:
         return Unusable(word, mpi.origin, f"it has no standard ABI of MPI: no {LIBRARY} below {mpi.prefix}/lib")

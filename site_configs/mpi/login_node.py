@@ -1,7 +1,5 @@
 """The MPIs that a login node shows: modules, Cray's compiler wrapper, the search path, and wheels."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +34,6 @@ def find_login_mpis(
     """Ask every MPI of this node what it is. No MPI program is started.
 
     :param wheel_root: where wheels are installed; those that are there already are MPIs of this node.
-    :param families: families to install from wheels.
     :param wheel_folder: the only place to take wheels from; None for the package index
     """
     listing = list_modules()
@@ -108,7 +105,6 @@ def list_cray_modules(environment: Mapping[str, str]) -> list[str]:
 
 
 def is_of_family(answer: Mpi | Unusable, family: str) -> bool:
-    """Return whether this is an MPI of the family."""
     return isinstance(answer, Mpi) and answer.family == family
 
 

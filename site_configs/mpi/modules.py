@@ -1,7 +1,5 @@
 """Environment modules that bring an MPI: the names that sites, vendors and Spack use, and what they set."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -181,8 +179,7 @@ def name_without_version(module: str) -> str:
 
 def version_sort_key(module: str) -> list[int]:
     """Return the numbers of a module's name, for comparing versions: 4.10 is after 4.9, 5.0 after 5.0rc1."""
-    parts = VERSION_PARTS.findall(module)
-    return [int(part) if part.isdigit() else -1 for part in parts] + [0]
+    return [int(part) if part.isdigit() else -1 for part in VERSION_PARTS.findall(module)] + [0]
 
 
 def group_modules(modules: Iterable[str]) -> list[list[str]]:

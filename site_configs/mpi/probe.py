@@ -6,8 +6,6 @@ that are not this one.
 MPI_Get_library_version may be called before MPI_Init (MPI 3.0, section 8.1.1): one process, started directly.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile
@@ -91,7 +89,6 @@ class Candidate:
 
     @property
     def root(self) -> Path:
-        """Installation prefix."""
         return self.prefix or self.mpicc.parent.parent
 
     @property
@@ -158,7 +155,6 @@ def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:
 def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str], *link: str) -> str:
     """Compile a program, and return what two processes of it print.
 
-    :param source: the program, in C
     :param link: further options of its compilation
     :raises ProbeError: if it cannot be compiled, or does not end well.
     """
@@ -172,7 +168,6 @@ def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str], *link
 def find_world_library(launcher: str | Path, output: str, of: str | Path) -> str:
     """Find what a world of two processes said of its library.
 
-    :param launcher: that started them
     :param output: what :data:`PROGRAM` printed
     :param of: what their program was made with
     :raises ProbeError: if it was no such world.

@@ -4,8 +4,6 @@ Whether it does is tried, not believed: one ping-pong of two processes, in which
 beside the program reads MPI_Get_library_version. It must be what the MPI said of itself when it was asked.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -62,9 +60,7 @@ def find_lock(name: str) -> Path:
 
 
 def read_locked_version(family: str) -> str:
-    """Read the version that the family's lock file pins."""
-    first = files.read_text(find_lock(family)).split()[0]
-    return first.partition("==")[2]
+    return files.read_text(find_lock(family)).split()[0].partition("==")[2]
 
 
 def find_wheel_prefix(family: str, root: Path, version: str = "") -> Path:
@@ -290,10 +286,7 @@ def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
 
 
 def parse_imb_library(output: str) -> str:
-    """Parse the library version in IMB's output.
-
-    :raises ProbeError: if IMB did not end, or nothing was read.
-    """
+    """Parse the library version in IMB's output. Raises ProbeError if IMB did not end, or nothing was read."""
     before, began, rest = output.partition(BEGIN)
     library, ended, _ = rest.partition(END)
     if ENDED not in before or not began or not ended:
@@ -334,10 +327,7 @@ def list_installed_folders() -> list[Path]:
 
 
 def copy_jar(name: str, pinned: str, folders: Sequence[Path], target: Path) -> None:
-    """Copy a jar from the first folder that has the pinned one.
-
-    :raises JarError: if none has it
-    """
+    """Copy a jar from the first folder that has the pinned one. Raises JarError if none has it."""
     found = [folder / name for folder in folders if (folder / name).exists()]
     for jar in found:
         content = files.read_regular(jar)

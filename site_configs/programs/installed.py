@@ -4,8 +4,6 @@ A program comes from one place: what the site declares goes first, then Spack, t
 then a wheel (IMB only). Where there is none of them, the reason is told; nothing is absent in silence.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import subprocess
@@ -75,7 +73,6 @@ def build_extras(programs: Mapping[str, str | Installed], lacking: Mapping[str, 
 def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> str:
     """Find where a program of an environment comes from; empty if it cannot be had.
 
-    :param extras: of the environment.
     :param spack: Spack's executable; empty where no Spack can be had.
     """
     if extras.get(STANDARD_ABI):
@@ -177,7 +174,6 @@ def read_facts(executable: Path) -> ExecutableFacts:
 
 
 def parse_facts(data: bytes) -> ExecutableFacts:
-    """Parse the facts in the bytes of an executable."""
     version = next((match[1] for each in VERSIONS if (match := each.search(data))), None)
     if producer := PRODUCER.search(data):
         compiler, flags = (f"gcc {decode_text(producer['version'])}", decode_text(producer["flags"]).strip())
@@ -195,5 +191,4 @@ def format_compiler(found: re.Match[bytes] | None) -> str:
 
 
 def decode_text(data: bytes) -> str:
-    """Decode bytes of an executable as text."""
     return data.decode("ascii", "replace")

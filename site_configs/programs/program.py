@@ -3,8 +3,6 @@
 A further program is a record here, a parser in ``postprocess.parsers`` and a check in ``reframe_checks``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,12 +114,10 @@ INSTALLABLE = {program.name: program for program in PROGRAMS.values() if program
 
 
 def find_product(name: str) -> str:
-    """Find what is built to have a program."""
     return PROGRAMS[name].part_of or name if name in PROGRAMS else name
 
 
 def find_programs(option: str) -> tuple[str, ...]:
-    """Find the programs that have an option."""
     return tuple(program.name for program in PROGRAMS.values() if option in program.options)
 
 

@@ -90,7 +90,6 @@ class Queue:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """All of its nodes."""
         return frozenset(host for kind in self.kinds for host in kind.hosts)
 
 
@@ -109,8 +108,6 @@ class UsableNodes:
 
 @dataclass(frozen=True)
 class RefusedOption:
-    """An option of a job that the scheduler refuses."""
-
     option: str  #: as in the site file; empty where the job is refused, and no option of it alone
     said: str  #: what the scheduler says, in one line
 
@@ -124,8 +121,6 @@ def describe_nodes(shown: Sequence[str]) -> str:
 
 
 class OwnJob(Protocol):
-    """A job of this user."""
-
     @property
     def number(self) -> str:
         """Its number, as the scheduler writes it."""

@@ -3,8 +3,6 @@
 A login shell may have one that this shell lacks: cron, systemd and CI start no login shell.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """PBS (PBS Professional, OpenPBS) and Torque: what they tell of a machine, and what Plumbline asks."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter
@@ -27,8 +25,6 @@ QLIST = "resources_available.Qlist"
 
 @dataclass(frozen=True)
 class Answer:
-    """What PBS or Torque answers."""
-
     torque: bool
     queues: tuple[Queue, ...]
     notes: tuple[str, ...]
@@ -180,10 +176,7 @@ def queues_named(told: Mapping[str, str]) -> list[str]:
 
 
 def kinds_of(nodes: Sequence[Stanza]) -> list[NodeKind]:
-    """Return the nodes by the number of their cores.
-
-    :raises ValueError: if a number cannot be read.
-    """
+    """Return the nodes by the number of their cores. Raises ValueError if a number cannot be read."""
     shapes = [(*shape_of(told), name, told) for name, told in nodes]
     kinds = []
     for cores, sockets in dict.fromkeys(shape[:2] for shape in shapes):

@@ -4,8 +4,6 @@ ReFrame asks PBS for as many nodes as processes fill. A layout whose last node i
 node) needs one more.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -31,7 +29,6 @@ class BlockPbs(PbsJobScheduler):
     """PBS, asked for every node of a layout."""
 
     def emit_preamble(self, job: Any) -> list[str]:
-        """Return the head of the job script."""
         return request_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
 
 
@@ -40,7 +37,6 @@ class BlockTorque(TorqueJobScheduler):
     """Torque, asked for every node of a layout."""
 
     def emit_preamble(self, job: Any) -> list[str]:
-        """Return the head of the job script."""
         return request_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
 
 

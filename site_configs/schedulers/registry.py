@@ -3,8 +3,6 @@
 Its commands are asked for queues and nodes. Nothing is submitted.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence

@@ -90,10 +90,7 @@ def parse_sinfo(text: str) -> tuple[list[Row], list[str]]:
 
 
 def parse_row(line: str) -> Row:
-    """Parse one line of sinfo in the format of ``SINFO``.
-
-    :raises ValueError: if it is not one.
-    """
+    """Parse one line of sinfo in the format of ``SINFO``. Raises ValueError if it is not one."""
     words = line.split("|", 10)
     if len(words) != 11 or not words[0]:
         raise ValueError(f"{len(words)} fields, not 11")
@@ -142,8 +139,7 @@ def list_slurm_queues(rows: Sequence[Row]) -> list[base.Queue]:
     found = []
     for name in dict.fromkeys(row.partition for row in rows if row.up):
         own = [row for row in rows if row.partition == name and row.hosts]
-        shapes = dict.fromkeys(row.shape for row in own)
-        kinds = [kind_of(shape, own) for shape in shapes]
+        kinds = [kind_of(shape, own) for shape in dict.fromkeys(row.shape for row in own)]
         first = next(row for row in rows if row.partition == name)
         queue = base.Queue(name, tuple(kinds), first.default, first.seconds, first.most_nodes)
         found.append(queue)
@@ -251,10 +247,7 @@ def parse_mpi_types(text: str) -> tuple[str, ...]:
 
 
 def expand_hosts(text: str) -> list[str]:
-    """Expand a host list into its names, in order.
-
-    :raises ValueError: if it cannot be understood.
-    """
+    """Expand a host list into its names, in order. Raises ValueError if it cannot be understood."""
     text = text.strip()
     if text and not HOST_LIST.fullmatch(text):
         raise ValueError(f"cannot read the host list {text[:80]!r}")

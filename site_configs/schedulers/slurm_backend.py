@@ -10,8 +10,6 @@ processes, four per node, become 3 + 3 + 3), and so is told; and it must be told
 find each other, or it starts many worlds of one process, each of which ends well.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import time
@@ -122,7 +120,6 @@ class BlockSlurm(SlurmJobScheduler):
         return job
 
     def emit_preamble(self, job: Any) -> list[str]:
-        """Return the head of the job script."""
         lines = super().emit_preamble(job)
         if not job.num_tasks_per_node:
             return lines

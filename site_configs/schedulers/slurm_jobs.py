@@ -1,7 +1,5 @@
 """Jobs as Slurm's own commands tell of them. Accounting is used where it is on, and not needed."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -247,10 +245,7 @@ def list_own_jobs(clusters: Iterable[str] = ("",)) -> list[QueuedJob]:
 
 
 def cancel(numbers: Iterable[str]) -> None:
-    """Cancel jobs. One that is over already is no error.
-
-    :raises SlurmError: if Slurm does not do it.
-    """
+    """Cancel jobs. One that is over already is no error. Raises SlurmError if Slurm does not do it."""
     for number in numbers:
         plain, cluster = split_cluster(number)
         try:
@@ -292,19 +287,13 @@ class NodeState:
 
 
 def list_nodes(where: Iterable[str], cluster: str = "") -> list[NodeState]:
-    """List the nodes that options of sinfo choose, each once.
-
-    :raises SlurmError: if Slurm does not tell.
-    """
+    """List the nodes that options of sinfo choose, each once. Raises SlurmError if Slurm does not tell."""
     told = ask("sinfo", "--noheader", "--Node", *where, f"--format={NODE}", cluster=cluster)
     return list(dict.fromkeys(parse_nodes(told)))
 
 
 def parse_nodes(text: str) -> Iterator[NodeState]:
-    """Parse the lines of sinfo in the format of ``NODE``.
-
-    :raises SlurmError: if a line is something else.
-    """
+    """Parse the lines of sinfo in the format of ``NODE``. Raises SlurmError if a line is something else."""
     for line in text.splitlines():
         if line.startswith(HEADING):
             continue

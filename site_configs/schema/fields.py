@@ -4,8 +4,6 @@ A value of the wrong kind must not get further: a launch would fail at night, or
 site file says. ``docs/site_file.schema.json`` is made of these classes.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence

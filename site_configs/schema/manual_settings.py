@@ -1,7 +1,5 @@
 """Manual settings of launches: by options, or by MPI variables of the shell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

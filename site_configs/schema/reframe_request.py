@@ -3,8 +3,6 @@
 The variable ``PLUMBLINE_SESSION`` names the folder. The file stays there, as evidence of what was asked.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

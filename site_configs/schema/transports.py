@@ -40,10 +40,7 @@ class ExpectedTransport:
 
     @classmethod
     def parse(cls, text: str) -> ExpectedTransport:
-        """Parse ``ucx:rc|dc x2``.
-
-        :raises ValueError: if it is no such text
-        """
+        """Parse ``ucx:rc|dc x2``. Raises ValueError if it is no such text."""
         if not (match := EXPECTED.fullmatch(text)):
             raise ValueError(text)
         return cls(text, match[1], tuple(match[2].split("|")), int(match[3] or 1))

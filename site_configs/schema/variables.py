@@ -1,7 +1,5 @@
 """Names of the environment variables that say where things are. What is asked for stands in a file."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Differences from its references that a site may accept: ``accept={"compiler": "the reason"}``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The GPUs of a node: which process has which, and the layouts that measure them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -47,7 +45,6 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def find_gpu_faults(gpus: Gpus) -> Iterable[str]:
-    """Find what of a partition's GPUs contradicts itself."""
     if gpus.order and sorted(gpus.order) != list(range(gpus.per_node)):
         yield f"gpus: order: {list(gpus.order)}: write each number from 0 to {gpus.per_node - 1} once"
 

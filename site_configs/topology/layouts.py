@@ -1,7 +1,5 @@
 """Process counts and layouts worth measuring on a partition, from its topology alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 

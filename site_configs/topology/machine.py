@@ -4,8 +4,6 @@ Whoever starts a night hands them on: cron, a login shell and systemd give diffe
 makes MPIs fail, or take slower ways on InfiniBand.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import resource

@@ -6,8 +6,6 @@ A process of its own, since a site file is a program: whatever it does, it does 
 read, as JSON. ``site_configs.validation.rules`` judges it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import inspect
@@ -208,7 +206,6 @@ class Reader:
         return self.reading
 
     def run(self) -> None:
-        """Run the file."""
         try:
             found = runpy.run_path(str(self.path)).get("site_configuration")
         except SyntaxError as error:
@@ -284,7 +281,6 @@ class Reader:
         return frame.f_lineno if frame else 0
 
     def fault(self, line: int, text: str) -> None:
-        """Note a fault."""
         self.reading.faults.append(SiteFault(line, text))
 
     def look_at_backends(self) -> None:

@@ -1,7 +1,5 @@
 """Find contradictions within a site file, and between it and the machine that it is for."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re
@@ -51,12 +49,10 @@ class DeclaredEntry:
         return self.data["extras"]
 
     def fault(self, key: str, text: str) -> SiteFault:
-        """Return a fault of one of its keys."""
         return SiteFault(self.line, f"{self.kind} {self.name!r}: {key}: {text}")
 
 
 def list_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
-    """List all partitions or environments that the file declares."""
     configuration = reading.configuration or {}
     if kind == "partition":
         found = [each for system in configuration["systems"] for each in system["partitions"]]

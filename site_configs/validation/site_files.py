@@ -1,7 +1,5 @@
 """The site files that there are, and one of them read in a process of its own, so that no side effect stays."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import os
@@ -34,7 +32,6 @@ def locate_site_file(source: Path, site: str) -> Path:
 
 
 def list_site_names(source: Path) -> list[str]:
-    """List the sites that have a configuration here."""
     return [path.stem for path in (source / "site_configs").glob("*.py") if is_site(path)]
 
 

@@ -1,7 +1,5 @@
 """``./plumbline mirror``: makes a mirror where there is a network, and verifies one."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
@@ -132,7 +130,6 @@ def make_scratch_folder(folder: Path) -> Iterator[Path]:
 
 
 def build_manifest(folder: Path, before: Manifest, parts: Sequence[GatheredPart]) -> Manifest:
-    """Build the manifest of what was gathered so far."""
     paths = sorted({path for part in parts for path in part.paths})
     return replace(
         before,
@@ -172,7 +169,6 @@ def remove_strays(folder: Path, contents: Manifest) -> None:
 
 
 def format_megabytes(count: int) -> str:
-    """Format a number of bytes, rounded."""
     return f"{count / 1e6:.0f} MB"
 
 

@@ -3,8 +3,6 @@
 Standard library only: the script ``plumbline`` asks and verifies before any package is installed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -85,7 +83,6 @@ Part = TypeVar("Part", ArchivedRelease, ReplacedSource, MissingPart, MirrorFile)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Encode a manifest as the text of its file."""
     return (json.dumps({"schema": SCHEMA, **asdict(manifest)}, indent=1) + "\n").encode()
 
 
@@ -125,7 +122,6 @@ def build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_word(values: dict[str, Any], key: str) -> str:
-    """Read a string that is not empty."""
     value = values.get(key)
     if not isinstance(value, str) or not value:
         raise ValueError(f"{key}: is not a text")
@@ -141,13 +137,12 @@ def read_part_list(values: dict[str, Any], key: str, kind: type[Part]) -> tuple[
 
 
 def read_part(entry: Any, where: str, kind: type[Part]) -> Part:
-    """Read one object of one kind."""
-    names = {field.name: field.type for field in fields(kind)}
+    names: dict[str, Any] = {field.name: field.type for field in fields(kind)}
     if not isinstance(entry, dict) or set(entry) != set(names):
         raise ValueError(f"{where}: has not just the keys {', '.join(names)}")
     for name, wanted in names.items():
-        if type(entry[name]).__name__ != wanted:
-            raise ValueError(f"{where}.{name}: is not of type {wanted}")
+        if type(entry[name]) is not wanted:
+            raise ValueError(f"{where}.{name}: is not of type {wanted.__name__}")
     return kind(**entry)
 
 
@@ -199,10 +194,7 @@ def describe_python() -> tuple[str, str]:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a mirror.
-
-    :raises MirrorError: if there is none that can be used.
-    """
+    """Read the manifest of a mirror. Raises MirrorError if there is none that can be used."""
     path = folder / NAME
     again = f"./plumbline mirror create {folder} where there is a network makes it anew"
     if folder.exists() and not folder.is_dir():

@@ -1,7 +1,5 @@
 """The parts of a mirror, gathered one after the other: wheels, Spack with its recipes, and sources."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -33,8 +31,6 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class LockedPackage:
-    """One package of a lock file."""
-
     name: str
     version: str
     text: str  #: as it stands there
@@ -42,7 +38,6 @@ class LockedPackage:
 
 
 def parse_lock_file(text: str) -> Iterator[LockedPackage]:
-    """Parse the packages of a lock file."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     for block in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
         if pin := PIN.match(block):
@@ -58,7 +53,6 @@ def gather_wheel_files(
     pip takes them from where the user's settings say, and holds each against the hashes of its lock file.
 
     :param scratch: an empty folder on the same file system
-    :param now: is told what goes on
     :returns: names of the files that belong there, and the packages that could not be had.
     """
     wheels.mkdir(exist_ok=True)
@@ -105,8 +99,6 @@ def move_downloads(scratch: Path, wheels: Path) -> set[str]:
 
 @dataclass(frozen=True)
 class MirrorBuild:
-    """A mirror that is being made."""
-
     work: WorkDirectory
     folder: Path
     scratch: Path  #: on the same file system, gone at the end
@@ -128,8 +120,6 @@ class MirrorBuild:
 
 @dataclass(frozen=True)
 class GatheredPart:
-    """What has been gathered."""
-
     paths: tuple[str, ...] = ()
     releases: tuple[ArchivedRelease, ...] = ()
     replaced: tuple[ReplacedSource, ...] = ()
@@ -191,8 +181,7 @@ def gather_sources(making: MirrorBuild) -> GatheredPart:
     try:
         collector = SourceCollector(*prepare_solver(making))
         making.progress.say("solving an environment, to see what is compiled")
-        wanted = collector.wanted()
-        return gather_wanted(making, collector, wanted)
+        return gather_wanted(making, collector, collector.wanted())
     except SpackEnvironmentError as error:
         return keep_earlier_sources(making, MissingPart("sources", str(error)))
 

@@ -3,8 +3,6 @@
 Sources are gathered by ``spack mirror create``, which holds each against the checksum in its recipe.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os
@@ -52,7 +50,6 @@ class GivenSource:
 
     @property
     def is_git(self) -> bool:
-        """Whether it is a repository."""
         return self.place.is_dir()
 
 

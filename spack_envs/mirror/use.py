@@ -4,8 +4,6 @@ A mirror that the user has named is the only place that anything is taken from. 
 gives sources only, without being asked, as the copy of Spack there does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

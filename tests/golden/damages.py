@@ -1,7 +1,5 @@
 """The same damages in every run to every file that is read, and what each reader says of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

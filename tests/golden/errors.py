@@ -1,7 +1,5 @@
 """Words that the command line refuses, and what it says."""
 
-from __future__ import annotations
-
 import shlex
 from unittest import mock
 

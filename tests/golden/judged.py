@@ -1,7 +1,5 @@
 """Recorded files judged again: reports of ReFrame, comparisons, offers, acceptances, sweeps, the ledger."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Takes out of a text what another run, place, machine or version would change, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

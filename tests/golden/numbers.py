@@ -1,7 +1,5 @@
 """Numbers of the statistics, of drawn references, nights, pairs and offers: the same to ten digits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass

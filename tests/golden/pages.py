@@ -1,7 +1,5 @@
 """Pages of what is made up: guidelines, agreement, history, an acceptance, offers side by side, a form."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

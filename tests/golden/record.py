@@ -1,7 +1,5 @@
 """Writes the golden outputs anew and says what changed: ``python -m tests.golden.record [SCENE...]``."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """The report of recorded nights: in the terminal, as pages, and in the forms of other programs."""
 
-from __future__ import annotations
-
 import json
 
 from postprocess.report.exports import format_junit, format_openmetrics

@@ -1,7 +1,5 @@
 """The names and types of what programs read: files, tables and records."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs commands in this process, on a machine without a name, and writes down all that comes of them."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -110,7 +108,6 @@ def open_stage() -> Iterator[Stage]:
 
 @contextlib.contextmanager
 def entered(folder: Path) -> Iterator[None]:
-    """Work in a folder."""
     before = Path.cwd()
     os.chdir(folder)
     try:

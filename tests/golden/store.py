@@ -1,7 +1,5 @@
 """Questions to recorded nights: history, drift, alarms, stored comparisons, tables of the papers, exports."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

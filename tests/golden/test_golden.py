@@ -1,7 +1,5 @@
 """What people and programs read is what was recorded, to the letter."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.golden.record import COMMAND, OUTPUTS, SCENES, compare, play, read_recorded

@@ -1,7 +1,5 @@
 """The help of every command."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The page of a night in a real browser: search, counts, sort, keys, print, a narrow screen, and no request."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -7,8 +7,6 @@ job of its own as most suites do it, under the same work directory; what ReFrame
 own set-up left out, is extrapolated to all points. Times in seconds, on this machine, as it was then.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ A made-up store is read and the page written as a night does it, and Chromium op
 here. Exit status 1: the page is larger or slower than promised.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

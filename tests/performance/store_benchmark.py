@@ -9,8 +9,6 @@ default, are 9.1 million rows: 1.3 GB of disk and ten minutes. ``--small``, 200 
 ReFrame, takes a minute. All of it is removed at the end.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -43,7 +41,6 @@ TESTCASE = {f"attribute_{number}": f"a value of that attribute {number}" for num
 
 
 def one_case(folder: Path, site: Site, nights: int) -> int:
-    """The history of one case."""
     return read_headlines(folder, keys=[site.keys()[site.cases // 2].key]).height
 
 
@@ -92,7 +89,6 @@ def reframe_storage(folder: Path) -> object:
 
 
 def reframe_report(frame: pl.DataFrame, number: int) -> dict:
-    """A night as ReFrame reports it."""
     began = (FIRST_NIGHT + timedelta(days=number)).timestamp()
     session = f"00000000-0000-0000-0000-{number:012d}"
     cases = []

@@ -1,7 +1,5 @@
 """The benchmark of the store answers every question, at a size that takes no time."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

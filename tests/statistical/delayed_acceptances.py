@@ -11,8 +11,6 @@ what the machine does at that time. Each goes on until its rows are decided or l
 ``accept`` judge it. Launches are made without ReFrame, by which those of one acceptance would take minutes.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import statistics
@@ -103,7 +101,6 @@ def launch_once(built: Program, name: Path, slower: float) -> None:
 
 @cache
 def read_records(path: Path) -> LaunchRecords:
-    """Read the records of a launch."""
     return read_launch(path)
 
 
@@ -119,7 +116,6 @@ def build_rows(launches: Sequence[LaunchRecords]) -> list[MeasuredRow]:
 
 
 def build_row(case: RuleCase, size: int, launches: Sequence[LaunchRecords]) -> MeasuredRow:
-    """Build a row of its launches."""
     found = [each.measurements[f"{case.routine}_{size}"] for each in launches]
     return MeasuredRow(
         RowKey(case.name, size, "here", "baseline"),
@@ -140,7 +136,6 @@ def commit(offered: Sequence[MeasuredRow]) -> StoredCommitments:
 
 
 def mean_log(values: Sequence[float]) -> float:
-    """Return the mean of ln value."""
     return statistics.fmean(map(math.log, values))
 
 
@@ -168,12 +163,10 @@ def measure(built: Program, folder: Path, acceptances: int) -> None:
 
 
 def name_folder(folder: Path, slower: float, number: int) -> Path:
-    """Name the folder of an acceptance."""
     return folder / f"{slower:.0%}" / f"{number:03d}"
 
 
 def judge(offered: list[MeasuredRow], place: Path) -> Acceptance:
-    """Judge an acceptance as far as it was measured."""
     return judge_delivery(rules(), offered, commit(offered), build_rows(list_launches(place)))
 
 

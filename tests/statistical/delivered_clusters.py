@@ -11,8 +11,6 @@ refused by a later run with 3. So the default is 60: far beyond what shared core
 slow node takes.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Kinds of noise of launches and sessions, of unit variance, for simulations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -8,8 +8,6 @@ and as real launches left it. The package's own functions judge look by look, as
 rows all launches of a row share their day, which no confidence limit of launches of one day can tell.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -68,7 +66,6 @@ def true_times() -> tuple[float, ...]:
 
 
 def build_row(number: int, seconds: np.ndarray | list[float]) -> MeasuredRow:
-    """Build a row of launches."""
     key = RowKey("broadcast", number, "mpich-5_0_2", "baseline")
     values = tuple(float(each) for each in seconds)
     return MeasuredRow(key, rules().case[0], "2x2", "mpich", "s", values, False)
@@ -100,7 +97,6 @@ def next_look(looks: tuple[int, ...], launches: int) -> int | None:
 
 
 def count_verdicts(seed: int, machine: Delivery, acceptances: int) -> Counter[RowVerdict]:
-    """Count the verdicts of all rows of many acceptances."""
     found: Counter[RowVerdict] = Counter()
     for number in range(acceptances):
         accepted = simulate_acceptance(np.random.default_rng([seed, number]), machine)

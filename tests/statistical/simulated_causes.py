@@ -7,8 +7,6 @@ a night and a launch have in common, and the case's own noise, are normal or of 
 are of the same night. ``all`` is slower everywhere, ``one`` with one MPI of three.
 """
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -3,8 +3,6 @@
 Series of 60 nights with a spread of 2% between nights; their references come from 20 launches of that noise.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable
@@ -13,19 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from postprocess.analyses.drift import (
-    ALLOWANCE,
-    CREEP,
-    LEAST,
-    LIMIT,
-    MOST_OF_A_NIGHT,
-    STEP,
-    DriftFinding,
-    compute_cusums,
-    estimate_robust_spread,
-    find_change_points,
-    find_drift,
-)
+from postprocess.analyses import drift
 
 NIGHTS, SPREAD, LAUNCHES = 60, 0.02, 20
 LONG = 4_000  #: nights that are waited for the first false alarm of a cumulative sum
@@ -72,18 +58,22 @@ def shares(noise: Noise, series: int, change: float = 0.0, nights: int = NIGHTS)
     logs[:, NIGHTS - nights :] += math.log1p(change)
     kinds = [{each.kind for each in found} for found in told(list(logs))]
     return Shares(
-        step=sum(STEP in each for each in kinds) / series,
-        creep=sum(CREEP in each for each in kinds) / series,
+        step=sum(drift.STEP in each for each in kinds) / series,
+        creep=sum(drift.CREEP in each for each in kinds) / series,
         either=sum(map(bool, kinds)) / series,
     )
 
 
-def told(logs: list[NDArray[np.float64]]) -> list[list[DriftFinding]]:
+def told(logs: list[NDArray[np.float64]]) -> list[list[drift.DriftFinding]]:
     """The slowdowns that last, of each series."""
-    spreads = [estimate_robust_spread(each) for each in logs]
-    sums = zip(compute_cusums(logs, spreads), compute_cusums([-each for each in logs], spreads), strict=True)
-    together = zip(logs, find_change_points(logs, spreads), spreads, sums, strict=True)
-    found = [find_drift(*each, math.log1p(LEAST)) for each in together]
+    spreads = [drift.estimate_robust_spread(each) for each in logs]
+    sums = zip(
+        drift.compute_cusums(logs, spreads),
+        drift.compute_cusums([-each for each in logs], spreads),
+        strict=True,
+    )
+    together = zip(logs, drift.find_change_points(logs, spreads), spreads, sums, strict=True)
+    found = [drift.find_drift(*each, math.log1p(drift.LEAST)) for each in together]
     return [[each for each in some if each.slow and each.lasts] for some in found]
 
 
@@ -96,10 +86,10 @@ def run_length(noise: Noise, series: int, shift: float = 0.0) -> float:
     logs = shift + noise(random, (series, LONG))
     height, alarmed = np.zeros(series), np.zeros(series, dtype=bool)
     waited = 0
-    for row in np.minimum(logs, MOST_OF_A_NIGHT).T:
+    for row in np.minimum(logs, drift.MOST_OF_A_NIGHT).T:
         waited += int((~alarmed).sum())
-        height = np.maximum(height + row - ALLOWANCE, 0.0)
-        alarmed |= height > LIMIT
+        height = np.maximum(height + row - drift.ALLOWANCE, 0.0)
+        alarmed |= height > drift.LIMIT
     return waited / max(1, int(alarmed.sum()))
 
 

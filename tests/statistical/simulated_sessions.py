@@ -9,8 +9,6 @@ much variance as the sessions of a day differ by; else all are of one day. Prior
 package's own functions.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import dataclass, replace

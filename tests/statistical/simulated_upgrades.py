@@ -8,8 +8,6 @@ the field see the very same launches. A second table has comparisons of few case
 one before.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Acceptances of machines 0, 2, 5, 10% slower than committed: verdicts come as often as the protocol states."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 

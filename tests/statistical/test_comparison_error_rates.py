@@ -1,7 +1,5 @@
 """A comparison of two MPIs keeps what it promises, on simulated launches, and others do not."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.statistical.simulated_upgrades import average_claims, check_promises

@@ -1,7 +1,5 @@
 """Runs of sessions accuse hardly any healthy case, and call what became slower within a few nights."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.statistical.simulated_sessions import STATES, simulate

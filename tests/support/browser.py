@@ -4,8 +4,6 @@ Nothing is installed for it, no port is opened, and the network is cut off. The 
 https://chromedevtools.github.io/devtools-protocol/.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -110,12 +108,10 @@ class Browser:
         return told["result"].get("value")
 
     def press(self, key: str, text: str = "") -> None:
-        """Press a key."""
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def write(self, text: str) -> None:
-        """Write a text where the focus is."""
         self.call("Input.insertText", text=text)
 
     def show(self, width: int = 1280, dark: bool = False) -> None:
@@ -128,7 +124,6 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=scheme)
 
     def print_page(self) -> bytes:
-        """The page as a PDF on A4."""
         return base64.b64decode(self.call("Page.printToPDF", **A4)["data"])
 
     def list_requests(self) -> list[str]:

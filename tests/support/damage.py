@@ -1,7 +1,5 @@
 """Damage to files, as Hypothesis strategies: flipped bits, changed text, and other values where one stood."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -79,7 +77,6 @@ def restructured(draw: st.DrawFn, data: bytes) -> bytes:
 
 
 def look_up(value: Any, way: tuple[Any, ...]) -> Any:
-    """The value at the end of a way."""
     for each in way:
         value = value[each]
     return value

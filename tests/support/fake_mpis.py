@@ -1,7 +1,5 @@
 """Made-up MPIs: compiler wrappers and launchers that are shell scripts, and directories of them."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Write ``docs/faults.md`` from what tests declare: ``python -m tests.support.fault_page``. None is run."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -86,10 +84,7 @@ def find_calls(nodes: Iterable[ast.AST]) -> list[ast.Call]:
 
 
 def read_fault(path: Path, call: ast.Call) -> Fault:
-    """Read a declaration.
-
-    :raises ValueError: naming its line, unless its values are written out.
-    """
+    """Read a declaration. Raises ValueError naming its line, unless its values are written out."""
     try:
         return Fault(*map(ast.literal_eval, call.args))
     except (ValueError, TypeError, AssertionError) as error:

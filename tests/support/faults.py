@@ -4,8 +4,6 @@
 against that. A test that declares a fault and passes without having checked it fails.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A site with an environment of one MPI for each fault: one session plays them all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

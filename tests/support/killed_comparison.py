@@ -1,7 +1,5 @@
 """Comparisons that are killed between two of their passes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

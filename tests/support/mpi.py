@@ -1,7 +1,5 @@
 """The MPIs that tests run on: those of the work directory, which ``./plumbline test`` has set up."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import dataclass

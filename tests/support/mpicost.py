@@ -1,7 +1,5 @@
 """Builds mpicost for an MPI of the tests, starts it, and reads what it writes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -114,7 +112,6 @@ def refuse(constant: str) -> None:
 
 
 def read(file: Path) -> Records:
-    """The records of a whole file."""
     run, *cases, end = lines(file)
     assert (run["record"], end["record"]) == ("run", "end")
     assert {case["record"] for case in cases} == {"case"}

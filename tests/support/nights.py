@@ -1,7 +1,5 @@
 """Short nights over all MPIs, and the programs that they built."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The table of ``docs/papers.md`` calls done what stands here, and nothing else. Numbers as there.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Where the product and the data of tests are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]  #: of the clone

@@ -116,7 +116,6 @@ class Workshop:
         )
 
     def run(self, *words: str, **more: str) -> Ended:
-        """Run a command to its end."""
         process = self.start(*words, **more)
         try:
             output, errors = process.communicate(timeout=LIMIT)

@@ -1,7 +1,5 @@
 """A PostgreSQL of the test's own: from Debian's package, on a socket in a folder, gone with the test."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -4,8 +4,6 @@ Used as ``python replay.py FOLDER -n N PROGRAM OPTION...``. Token, command and t
 hand, without which nothing would be taken for its own.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

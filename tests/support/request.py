@@ -1,7 +1,5 @@
 """What a session asks of sites and checks, as tests ask it; and a site for the classes of checks."""
 
-from __future__ import annotations
-
 import itertools
 import tempfile
 from collections.abc import Iterator

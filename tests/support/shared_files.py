@@ -1,7 +1,5 @@
 """What the tests of one session build: each file once, by the first process that asks for it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import tempfile

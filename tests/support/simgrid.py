@@ -1,7 +1,5 @@
 """mpicost in simulated time: built for SimGrid's SMPI, on a torus of 1,024 hosts."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from functools import cache

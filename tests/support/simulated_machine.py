@@ -1,7 +1,5 @@
 """Short launches on simulated machines, started as the site starts them, with faults planted in the machine."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Simulated machines with every cable drawn by hand, of which some are bad; and a site that has them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product

@@ -1,7 +1,5 @@
 """The table of routines as the source of the suite has it: what Python knows of mpicost is held against it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -34,10 +32,7 @@ class Entry:
 
 
 def read_entries() -> list[Entry]:
-    """All routines, in the order of the source.
-
-    :raises ValueError: if an entry is not understood.
-    """
+    """All routines, in the order of the source. Raises ValueError if an entry is not understood."""
     source = SOURCE.read_text()
     timed = source + COMPOSITIONS.read_text()
     found = [

@@ -1,7 +1,5 @@
 """How much tests with drawn faults do: little in CI, more where ``PLUMBLINE_THOROUGH=1`` asks for it."""
 
-from __future__ import annotations
-
 import os
 
 THOROUGH = os.environ.get("PLUMBLINE_THOROUGH") == "1"

@@ -1,7 +1,5 @@
 """Work that several threads begin together."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

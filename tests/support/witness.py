@@ -1,7 +1,5 @@
 """Starts programs that are not ours with the witness of an MPI in front of them."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass

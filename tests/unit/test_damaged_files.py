@@ -3,8 +3,6 @@
 The same 20 damages of each file in every run; 2000 others in each with ``PLUMBLINE_THOROUGH=1``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import abc
@@ -23,13 +21,7 @@ from postprocess.base.archive import pack_folder, unpack_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.records import parse_record
 from postprocess.base.signature import MANIFEST, compare_manifest, format_manifest
-from postprocess.calibration.ledger import (
-    OPENED,
-    append_launches,
-    open_calibration,
-    read_calibration_header,
-    read_ledger_file,
-)
+from postprocess.calibration import ledger
 from postprocess.calibration.update import update_references
 from postprocess.extensions.procurement.commitments import (
     Commitment,
@@ -103,7 +95,7 @@ def night(*parts: str) -> Make:
 
     def make(folder: Path) -> Path:
         one = ledger_samples.launch(session=NIGHT)
-        append_launches(folder, NIGHT, [one])
+        ledger.append_launches(folder, NIGHT, [one])
         update_references(folder / "references", [one])
         found = report_samples.healthy_night(report_samples.few_cases())
         found.write(folder / "sessions" / NIGHT)
@@ -319,10 +311,10 @@ def expected(path: Path) -> object:
 READERS = {
     "references": Reader(night(TSV), references),
     "provenance": Reader(night(PROVENANCE), references),
-    "ledger": Reader(night("calibrations", f"{NIGHT}.json"), read_ledger_file),
+    "ledger": Reader(night("calibrations", f"{NIGHT}.json"), ledger.read_ledger_file),
     "calibration header": Reader(
-        made(lambda folder: open_calibration(folder, {"a": {"b": "c"}}, False, True, {}), OPENED),
-        read_calibration_header,
+        made(lambda folder: ledger.open_calibration(folder, {"a": {"b": "c"}}, False, True, {}), ledger.OPENED),
+        ledger.read_calibration_header,
     ),
     "summary": Reader(night("sessions", NIGHT, "summary.json"), load_summary),
     "plan": Reader(plan, read_launch_file),

@@ -1,7 +1,5 @@
 """Every link between the pages leads to a file that is there, and to a heading in it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The table of docs/papers.md has each thing that the papers show once; its commands are understood."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

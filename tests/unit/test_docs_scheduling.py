@@ -1,7 +1,5 @@
 """The examples of docs/scheduling.md are read by the programs that they are for, or by their schemas."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -27,7 +25,6 @@ def indented(after: str) -> str:
 
 
 def fenced(language: str) -> str:
-    """The block in this language."""
     return TEXT.partition(f"```{language}\n")[2].partition("```")[0]
 
 

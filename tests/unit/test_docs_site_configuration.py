@@ -1,7 +1,5 @@
 """The page on site files says what the functions of a site file take: keys, types and defaults."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable
@@ -63,7 +61,6 @@ def format_type(kind: Any) -> str:
 
 
 def row_of(owner: Callable[..., Any], parameter: inspect.Parameter) -> dict[str, str]:
-    """What the page has to say of a parameter."""
     rest = parameter.kind is parameter.VAR_KEYWORD
     required = parameter.default is parameter.empty and not rest
     kind = get_type_hints(PIECES.get(owner, owner))[parameter.name]

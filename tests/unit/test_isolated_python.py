@@ -1,7 +1,5 @@
 """Every Python that Plumbline starts is isolated: PYTHONPATH may have another Python's packages."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The script at the root, in a clone of its own: a few packages in the place of the many, no network."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import os

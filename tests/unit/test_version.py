@@ -1,7 +1,5 @@
 """The version of ``pyproject.toml`` is that of the suite, and of every summary."""
 
-from __future__ import annotations
-
 import re
 
 from postprocess.base.version import VERSION

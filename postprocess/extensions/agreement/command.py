@@ -1,7 +1,5 @@
 """The command ``agree``: compare mpicost, OSU and IMB in rounds, and name the one that differs."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Iterator, Sequence
@@ -62,7 +60,6 @@ def list_topics(planned: Sequence[PlannedLaunch]) -> dict[compare.Topic, dict[st
 
 
 def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[compare.ProgramSample]:
-    """Extract the values of the launches that ended well."""
     for run in finished:
         for case in select_compared_cases(run.launch):
             if measured := run.measurements.get(case.variable):
@@ -77,7 +74,6 @@ def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[compare.Prog
 
 
 def select_compared_cases(launch: PlannedLaunch) -> list[Case]:
-    """Select the cases of a launch that are compared."""
     return [case for case in launch.cases if is_compared(launch, case)]
 
 

@@ -4,8 +4,6 @@ Programs are compared by the ratio of their values in the same round, a launch o
 other: what slows the machine down for a while slows all three. Above 1 is slower, whatever the unit.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -102,7 +100,6 @@ class Rule:
     expected: ExpectedRange
 
     def applies_to(self, over: str, under: str, routine: str, size: int) -> bool:
-        """Return whether it is of this ratio."""
         known = self.routines is None or routine in self.routines
         return (over, under) in self.pairs and known and size <= self.most_bytes
 
@@ -201,7 +198,6 @@ class Topic:
 
     @property
     def processes(self) -> int:
-        """Processes of the layout."""
         return int(self.layout.partition("x")[0])
 
 
@@ -315,7 +311,6 @@ class AgreementResult:
     gaps: tuple[Gap, ...]
 
     def count(self, status: RatioStatus) -> int:
-        """Count the ratios of a status."""
         return sum(comparison.status is status for comparison in self.comparisons)
 
     @property

@@ -1,7 +1,5 @@
 """What people read of an agreement: tables, findings and gaps, pictures, and why ratios are not 1."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -50,7 +48,6 @@ WHY = (
 
 
 def summarise_agreement(agreement: compare.AgreementResult) -> str:
-    """Summarise the comparison in one line."""
     words = [
         f"{agreement.count(status)} {name}"
         for status, name in (
@@ -70,7 +67,6 @@ def summarise_agreement(agreement: compare.AgreementResult) -> str:
 
 
 def format_agreement_title(agreement: compare.AgreementResult) -> str:
-    """Format the title of a page."""
     if agreement.findings:
         return f"{plural(len(agreement.findings), 'case')} in which the programs disagree"
     if not agreement.good:
@@ -83,12 +79,10 @@ def format_agreement_title(agreement: compare.AgreementResult) -> str:
 
 
 def format_topic_place(topic: compare.Topic) -> str:
-    """Format where a topic was measured."""
     return f"{topic.place}, {topic.environment}, {topic.layout}"
 
 
 def format_topic(topic: compare.Topic) -> str:
-    """Format the operation and its size."""
     return f"{topic.routine} {size(topic.bytes)}" if topic.bytes else topic.routine
 
 
@@ -105,7 +99,6 @@ def format_ratio_outside_range(each: compare.ProgramComparison) -> str:
 
 
 def format_ratio_interval(each: compare.ProgramComparison) -> str:
-    """Format a ratio with its interval."""
     if each.interval is None:
         return factor(each.ratio)
     return f"{factor(each.ratio)} ({factor(each.interval[0])} to {factor(each.interval[1])})"
@@ -183,7 +176,6 @@ def compute_definition_factor(found: Sequence[compare.ProgramComparison]) -> str
 
 
 def describe_expected_ranges() -> TextTable:
-    """Describe the expected ranges with their reasons."""
     rows = tuple(
         (
             ", ".join(f"{over}/{under}" for over, under in rule.pairs),
@@ -326,7 +318,6 @@ def build_agreement_document(
 
 
 def agreement_as_data(agreement: compare.AgreementResult, session: str) -> dict[str, Any]:
-    """Return ratios, findings and gaps as data."""
     return {
         "session": session,
         "good": agreement.good,

@@ -7,8 +7,6 @@ left last. The two of a ping-pong or a swap meet before they are timed; a ring a
 nobody to meet.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -180,7 +178,6 @@ class LanguageRow:
 
     @property
     def difference(self) -> str:
-        """What the interval shows, in a word."""
         if self.low <= 1 <= self.high:
             return "none shown"
         return "slower" if self.low > 1 else "faster"
@@ -220,10 +217,7 @@ def load_languages(work: Path) -> list[LanguageRow]:
 
 
 def build_language_table(language: str, title: str, said: str, rows: Sequence[LanguageRow]) -> TextTable:
-    """Build a row for each case in which a language was measured beside C.
-
-    :param said: what a paper says of it
-    """
+    """Build a row for each case in which a language was measured beside C."""
     return TextTable(
         title,
         ("MPI", "binding", "routine", "size"),

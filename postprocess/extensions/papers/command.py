@@ -1,7 +1,5 @@
 """The command ``papers``: a session in the tables and figures of Luecke et al."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,21 +26,6 @@ from postprocess.extensions.papers import (
     taboada_tables,
 )
 from postprocess.extensions.papers import taboada_models as taboada_figures
-from postprocess.extensions.papers.asides import (
-    LanguageRow,
-    Skews,
-    Timers,
-    load_languages,
-    read_skews,
-    read_timers,
-)
-from postprocess.extensions.papers.luecke_page import (
-    PaperView,
-    arrange_summaries,
-    build_paper_views,
-    paper_views_as_text,
-    write_paper_views,
-)
 from postprocess.extensions.papers.luecke_spread import Trials
 from postprocess.extensions.papers.measurements import PaperMeasurements
 from postprocess.extensions.papers.presentation import PaperFigure, format_csv
@@ -67,14 +50,14 @@ class Asked:
     against: str | None = None
     processes: int | None = None
     trials: Trials = field(default_factory=dict)
-    timers: Timers = field(default_factory=dict)
+    timers: asides.Timers = field(default_factory=dict)
     notes: Sequence[str] = ()  #: what sessions say of themselves, as that the machine was busy
     pictures: bool = False
     theories: Mapping[str, NetworkTheory] = field(default_factory=dict)  #: by machine
-    skews: Skews = field(default_factory=dict)
+    skews: asides.Skews = field(default_factory=dict)
     #: by machine, which no other table has
     kernels: Mapping[str, Sequence[MeasuredKernel]] = field(default_factory=dict)
-    languages: Sequence[LanguageRow] = ()
+    languages: Sequence[asides.LanguageRow] = ()
 
 
 @dataclass(frozen=True)
@@ -123,7 +106,7 @@ def build_printed_tables(history: History, paper: str, against: str | None = Non
 
 def build_paper(
     asked: Asked, measured: PaperMeasurements | None, history: History | None = None
-) -> list[PaperView]:
+) -> list[luecke_page.PaperView]:
     """Build the tables of a paper of ``PAPERS``: those of sessions, if there are any, then those in print.
 
     ``against`` is a machine in print, or what :func:`ratios.choose_basis` takes.
@@ -143,16 +126,16 @@ def build_paper(
             said = f"there is no session, and in print are {there or 'none'}"
             raise UsageError(f"--against {asked.against}: {said}")
     divisor = asked.against if is_printed else None
-    views = [PaperView(IN_PRINT, "", tables=build_printed_tables(history, asked.paper, divisor))]
+    views = [luecke_page.PaperView(IN_PRINT, "", tables=build_printed_tables(history, asked.paper, divisor))]
     spoken = [asides.build_language_table(*paper.language, asked.languages)] if paper.language else []
     spoken = keep_filled(spoken)
     if measured is None or not (measured.results or asked.kernels):
-        return [*([PaperView(MEASURED, "", tables=spoken)] if spoken else []), *views]
+        return [*([luecke_page.PaperView(MEASURED, "", tables=spoken)] if spoken else []), *views]
     own, remarks = paper.show(Sources(asked, measured, history, is_printed))
     own += [*keep_filled([asides.build_skew_table(measured, asked.skews)]), *spoken]
     remarks += [asides.describe_few_processes(measured, paper.one_pair), asides.describe_conditions(measured)]
     caveats = luecke_page.describe_machines(measured, history) if paper.simulated else []
-    shown = PaperView(
+    shown = luecke_page.PaperView(
         MEASURED,
         "",
         tables=own,
@@ -168,7 +151,9 @@ def keep_filled(tables: Iterable[TextTable]) -> list[TextTable]:
     return [table for table in tables if table.rows]
 
 
-def format_paper(views: Sequence[PaperView], form: str, sessions: Sequence[str] = (), title: str = "") -> str:
+def format_paper(
+    views: Sequence[luecke_page.PaperView], form: str, sessions: Sequence[str] = (), title: str = ""
+) -> str:
     """Format the tables as one of ``FORMATS``. CSV has a line for each number; HTML has the figures too."""
     if form == "text":
         return "\n\n".join(filter(None, [title, luecke_page.paper_views_as_text(views)]))
@@ -383,13 +368,13 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         return show_paper(work, arguments)
     directory = report.find_finished_session(work, arguments.session)
     summary, *further = load_sessions(work, [directory.name, *arguments.further])
-    found = build_paper_views(summary, arguments.against, arguments.processes, further)
+    found = luecke_page.build_paper_views(summary, arguments.against, arguments.processes, further)
     if not found:
         missing = "several process counts or partitions of mpicost"
         raise UsageError(f"{directory}: nothing to compare; choose a session with {missing}")
-    print(paper_views_as_text(found), flush=True)
+    print(luecke_page.paper_views_as_text(found), flush=True)
     Progress().say("drawing the pictures")
-    for path in write_paper_views(directory, summary, found, further):
+    for path in luecke_page.write_paper_views(directory, summary, found, further):
         print(path)
     return 0
 
@@ -401,13 +386,13 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if not names and last and (last / "summary.json").exists():
         names = [last.name]
     sessions = load_sessions(work, names)
-    measured = arrange_summaries(sessions) if sessions else None
+    measured = luecke_page.arrange_summaries(sessions) if sessions else None
     trials, timers, skews = {}, {}, {}
     for name in names:
         if arguments.paper == SPREAD or (work.store / f"{name}{SUFFIX}").exists():
             frame = read_sessions(work.store, [name])
-            trials[name], timers[name] = read_trials(frame, name), read_timers(frame, name)
-            skews[name] = read_skews(frame, name)
+            trials[name], timers[name] = read_trials(frame, name), asides.read_timers(frame, name)
+            skews[name] = asides.read_skews(frame, name)
     asked = Asked(
         arguments.paper,
         arguments.against,
@@ -419,11 +404,10 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         pictures=arguments.format == "html",
         theories=parse_theory(arguments.theory),
         kernels=collect_kernels(sessions),
-        languages=load_languages(work.root),
+        languages=asides.load_languages(work.root),
     )
     found = build_paper(asked, measured)
-    title = PAPERS[arguments.paper].title
-    print(format_paper(found, arguments.format, names, title), end="")
+    print(format_paper(found, arguments.format, names, PAPERS[arguments.paper].title), end="")
     return 0
 
 

@@ -4,8 +4,6 @@ Four experiments: rank 0 swaps with 1; i with i+1; i with i+P/2; a ring, each re
 sending to the next. Bandwidth is that of one process in both directions, 2 n / T.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The tables of the papers as they are printed, with what follows from them beside. They need no session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -204,7 +202,6 @@ def _find_crossovers(history: History, each: PrintedCrossover) -> str:
 
 
 def build_kernel_tables(history: History) -> list[TextTable]:
-    """Build tables 6 to 8 of Taboada et al."""
     return [_kernel_table(source, kernels) for source, kernels in _group_by_source(history.kernels).items()]
 
 

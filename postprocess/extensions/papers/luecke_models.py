@@ -7,8 +7,6 @@ gather, allgather and alltoall over p - 1, which holds for long messages, is fla
 the model says.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence

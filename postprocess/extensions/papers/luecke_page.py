@@ -1,7 +1,5 @@
 """The views of Luecke et al. (2001) on a session: scalability, machines compared, simulated ones checked."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import textwrap
@@ -292,7 +290,6 @@ def build_document(summary: SessionSummary, views: Sequence[PaperView]) -> Docum
 
 
 def paper_views_as_text(views: Sequence[PaperView]) -> str:
-    """Return the tables as text for a terminal or a pipe."""
     blocks = []
     for part in views:
         blocks.append(f"{part.title}\n{'=' * len(part.title)}\n")

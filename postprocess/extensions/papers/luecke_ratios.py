@@ -6,8 +6,6 @@ T(ours) / T(NT) is T(ours) / T(torus) over the printed T(NT) / T(T3E-600), where
 T3E-600.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

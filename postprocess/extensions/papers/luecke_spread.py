@@ -1,7 +1,5 @@
 """Trials, caches and libraries: table I of Luecke, Kraeva and Ju (2003), and what the papers' texts compare."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ are looked at, without its controls: its routines are the tests of the papers, a
 is timed otherwise.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -125,7 +123,6 @@ class PaperMeasurements:
 
     @cached_property
     def mpis(self) -> list[tuple[str, str]]:
-        """Each machine with each MPI that was planned on it."""
         return sorted({(cell.machine, cell.environment) for cell in self.results})
 
     @cached_property

@@ -53,7 +53,6 @@ class Number(str):
         note: str = "",
         more: Sequence[Number] = (),
     ) -> Number:
-        """Make the cell."""
         self = super().__new__(cls, text)
         self.value, self.unit, self.quantity, self.note = value, unit, quantity, note
         self.about, self.more = about or {}, tuple(more)
@@ -76,17 +75,14 @@ def write_share(fraction: float, text: str = "", **about: Any) -> Number:
 
 
 def write_rate(rate: float, **about: Any) -> Number:
-    """Write bytes/s as MB/s."""
     return Number(formats.format_significant(rate / 1e6), rate / 1e6, "MB/s", **about)
 
 
 def write_plain(value: float, unit: str = "", digits: int = 4, **about: Any) -> Number:
-    """Write a number in its unit."""
     return Number(formats.format_significant(value, digits), value, unit, **about)
 
 
 def write_count(number: int, **about: Any) -> Number:
-    """Write a count in full."""
     return Number(str(number), number, **about)
 
 
@@ -164,7 +160,6 @@ class PaperFigure:
 
 
 def build_figure(title: str, panels: Iterable[Panel | None], remark: str = "") -> PaperFigure:
-    """Build a figure of the panels that have a line."""
     return PaperFigure(title, tuple(filter(None, panels)), remark)
 
 

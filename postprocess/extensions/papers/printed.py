@@ -3,8 +3,6 @@
 The files and their conventions: ``reference_data/historical/README.md``.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -59,7 +57,6 @@ def read_rows(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
 
 
 def _cells(path: Path) -> list[list[str]]:
-    """Split the lines of a file into cells."""
     try:
         text = files.read_text(path)
         if not text.endswith("\n"):
@@ -78,7 +75,7 @@ def _row(kind: type[_Row], cells: list[str]) -> _Row:
         raise ValueError(f"has {len(cells)} cells; write {len(columns)}, parted by commas")
     values = {}
     for field, cell in zip(columns, cells, strict=True):
-        values[field.name] = _PARSERS[str(field.type)](field.name, cell)
+        values[field.name] = _PARSERS[field.type](field.name, cell)
     return kind(**values)
 
 
@@ -112,13 +109,13 @@ def _or_absent(parse: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
     return lambda column, cell: None if cell == ABSENT else parse(column, cell)
 
 
-_PARSERS: dict[str, Callable[[str, str], Any]] = {
-    "str": _text,
-    "int": _integer,
-    "float": _number,
-    "float | None": _or_absent(_number),
-    "Growth": _growth,
-    "Growth | None": _or_absent(_growth),
+_PARSERS: dict[Any, Callable[[str, str], Any]] = {
+    str: _text,
+    int: _integer,
+    float: _number,
+    float | None: _or_absent(_number),
+    Growth: _growth,
+    Growth | None: _or_absent(_growth),
 }
 
 
@@ -127,7 +124,7 @@ def _identity(row: Any) -> tuple[Any, ...]:
     return tuple(
         getattr(row, field.name)
         for field in fields(row)
-        if field.type in ("str", "int") and field.name not in ABOUT
+        if field.type in (str, int) and field.name not in ABOUT
     )
 
 

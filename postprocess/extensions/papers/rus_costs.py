@@ -5,8 +5,6 @@ alltoall, the whole array at the root for gather and scatter. Its times are mean
 overlap: they are no times of single calls. Seconds and bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from postprocess.base.formats import MEGABYTES, MISSING, NOT_PRINTED, TextTable, format_significant

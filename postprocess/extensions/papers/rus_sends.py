@@ -7,8 +7,6 @@ computation of the results is higher than time measured for the reduce operation
 levels; on each of them one message is sent, and added to what is there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ of the models, for the calls that each kernel makes (``suite/kernels``), one aft
 shared evenly, and memory that cores share, are in no model.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -113,7 +111,6 @@ def arrange_kernels(machines: Mapping[str, Sequence[MeasuredKernel]]) -> KernelT
 
 
 def build_kernel_tables(machines: Mapping[str, Sequence[MeasuredKernel]], history: History) -> list[TextTable]:
-    """Build the tables of kernels."""
     times = arrange_kernels(machines)
     return [_speed_ups(times), *_placements(times, history)]
 

@@ -8,8 +8,6 @@ tb. Hockney's is t0 + tb n. Fitted to sizes of 0 and powers of two; how good a m
 which it has not seen. Seconds, bytes.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics
@@ -221,8 +219,7 @@ class MeasuredModel:
     @property
     def startup(self) -> Growth | None:
         """t0(p) by the times of the smallest size, for a routine without a payload too."""
-        least = {p: times[min(times)] for p, times in self.times.items()}
-        return fit_growth(least)
+        return fit_growth({p: times[min(times)] for p, times in self.times.items()})
 
     @property
     def error(self) -> float | None:
@@ -320,7 +317,6 @@ _Chosen = Mapping[str, ChosenModel]  #: by MPI
 
 
 def draw_models(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
-    """Draw figures 1 to 4 of each machine under each condition."""
     groups: dict[tuple[str, str], dict[str, list[MeasuredModel]]] = {}
     for model in fit_measured(measured):
         machine, _, cache, sync = model.place

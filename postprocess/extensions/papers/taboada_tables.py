@@ -1,7 +1,5 @@
 """The tables of Taboada et al. of sessions: models and their peaks, accuracy, networks, faster compositions."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics
@@ -86,7 +84,6 @@ def _over(fit: taboada_models.FittedModel, known: PrintedModel, count: int, size
 
 
 def _models(place: Place, models: Sequence[taboada_models.MeasuredModel]) -> TextTable:
-    """Build a table like tables 1 to 4."""
     whose = f"{place.machine}, {place.environment}, cache {place.cache}, sync {place.sync}"
     return TextTable(
         f"{whose}: T(n) = t0 + tb n + ti tb n / (t0 + tb n), and peaks",

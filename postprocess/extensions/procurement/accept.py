@@ -3,8 +3,6 @@
 And an acceptance held against its own files: the protocol says what the launches in it say, and nothing else.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -183,7 +181,6 @@ def begin_bench(
 
 
 def find_variables(checked: CheckedOffer, category: str) -> dict[str, dict[str, str]]:
-    """Find the variables with which a category was measured."""
     own = [each for each in checked.offer.stored.passes if each.category == category]
     return {name: dict(some) for each in own for name, some in each.set_env.items()}
 
@@ -244,7 +241,6 @@ class CheckedAcceptance:
 
 
 def is_acceptance(folder: Path) -> bool:
-    """Return whether a folder is that of an acceptance."""
     return (folder / OFFERED).is_dir() and (folder / MEASURED).is_dir()
 
 
@@ -267,8 +263,7 @@ def judge_measured(
     if rules.links and delivered.stored.passes:
         violations += check_measured(swept, official, OF_ROWS) if swept else []
         evidence = swept.evidence if swept else ()
-        machine = delivered.stored.passes[-1].machine
-        links = judge_links(rules, rules.links, machine, evidence)
+        links = judge_links(rules, rules.links, delivered.stored.passes[-1].machine, evidence)
     rows = offered.offer.rows, offered.commitments, delivered.rows
     return judge.judge_delivery(rules, *rows, links), violations
 

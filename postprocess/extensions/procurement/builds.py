@@ -5,8 +5,6 @@ and the patches that Spack applied stand with their SHA-256 in its lock file. Wh
 that nobody checked the source.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -166,11 +164,9 @@ class OfferSources:
     named: tuple[Patch, ...]
 
     def locate(self, patch: Patch) -> Path:
-        """Locate a patch."""
         return self.folder / PATCHES / patch.file
 
     def list_patches(self, program: str) -> list[Path]:
-        """List the patches of a program that are there."""
         product = find_product(program)
         named = [self.locate(patch) for patch in self.named if patch.program == product]
         return [path for path in named if path.is_file()]
@@ -216,7 +212,6 @@ def find_build(each: LaunchEvidence) -> BuiltBinary | None:
 
 
 def is_by_spack(built: BuiltBinary) -> bool:
-    """Return whether Spack has built it."""
     return "/" in built.spec
 
 
@@ -317,7 +312,6 @@ def check_source(
 
 
 def allows(rules: Rules, name: str, change: Change) -> bool:
-    """Return whether a category allows a change."""
     category: Category | None = rules.category.get(name)
     return category is not None and change in category.allows
 

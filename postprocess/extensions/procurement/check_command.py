@@ -1,7 +1,5 @@
 """The commands ``offer check``, ``offer compare`` and ``accept``."""
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,14 +19,7 @@ from postprocess.cli.options import SITE, add_json, add_options
 from postprocess.cli.output_files import add_output_directory, check_page
 from postprocess.cli.parser import HOW, Command, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.procurement import comparison, protocol, sealed
-from postprocess.extensions.procurement.accept import (
-    AcceptanceDemand,
-    CheckedAcceptance,
-    check_acceptance,
-    is_acceptance,
-    run_acceptance,
-)
+from postprocess.extensions.procurement import accept, comparison, protocol, sealed
 from postprocess.extensions.procurement.builds import OfficialSource
 from postprocess.extensions.procurement.measure import find_unplanned, locate_folder, plan_on_site, select_offer
 from postprocess.extensions.procurement.offer import OpenedOffer, open_offer
@@ -97,7 +88,6 @@ def hash_issued(rules: Path | None) -> str:
 
 
 def run_compare(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Compare offers. Returns the exit status."""
     official = OfficialSource(work.source)
     issued = hash_issued(arguments.rules)
     ranked: list[comparison.RankedOffer] = []
@@ -167,10 +157,7 @@ def read_present(folder: Path, code: str) -> OpenedOffer:
 
 
 def preview_offer(context: SessionContext, rules: Rules, plan: OfferPlan) -> list[PlannedLaunch]:
-    """Plan a pass, and measure nothing.
-
-    :raises UsageError: if nothing can be measured
-    """
+    """Plan a pass, and measure nothing. Raises UsageError if nothing can be measured."""
     if not plan.possible:
         raise UsageError(f"no case of the rules is possible here: {plan.impossible[0].problem}")
     return context.preview(replace(select_offer(context, rules, plan), only_looking=True))
@@ -211,7 +198,6 @@ def describe_cost(
 
 
 def launches_of(rules: Rules, each: AskedCase, machine: MachineFacts) -> str:
-    """Write how many launches a row needs."""
     return plural(count_needed_launches(rules, each.case, machine), "launch", "es")
 
 
@@ -279,8 +265,8 @@ def print_check(
     official = OfficialSource(work.source)
     with nullcontext(path) if path.is_dir() else sealed.unpacked(path) as folder:
         is_sealed = folder is not path or signers is not None
-        if is_acceptance(folder):
-            accepted = check_acceptance(folder, official, issued, signers, is_sealed)
+        if accept.is_acceptance(folder):
+            accepted = accept.check_acceptance(folder, official, issued, signers, is_sealed)
             return print_acceptance(path, accepted, report)
         if is_sealed:
             found = sealed.check_opened(folder, official, issued, signers)
@@ -303,7 +289,7 @@ def print_offer(path: Path, found: sealed.CheckedOffer, report: Path | None = No
     return int(is_rejected(violations))
 
 
-def print_acceptance(path: Path, checked: CheckedAcceptance, report: Path | None) -> int:
+def print_acceptance(path: Path, checked: accept.CheckedAcceptance, report: Path | None) -> int:
     """Print what is wrong with an acceptance, and what it comes to. Returns the exit status of that."""
     violations = [*checked.violations, *checked.broken]
     print_violations(path, violations, checked.seal, report)
@@ -328,14 +314,12 @@ def print_violations(
 
 
 def describe_signer(seal: sealed.SealedFolder) -> str:
-    """Describe who signed, as far as it was asked."""
     if seal.signer or any(violation.code is Code.SIGNER_UNKNOWN for violation in seal.violations):
         return f"signed by {seal.by}"
     return f"signed by {seal.by}: {sealed.UNKNOWN}"
 
 
 def describe_rules(rules: Rules) -> str:
-    """Describe rules in one line."""
     rows = Counter({name: 0 for name in ("must", "should", "information")})
     for case in rules.case:
         rows[case.demand] += len(case.bytes)
@@ -363,7 +347,7 @@ def add_accept_arguments(parser: Parser) -> None:
 
 def run_accept(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Accept a delivered machine, or not. Returns the exit status."""
-    demand = AcceptanceDemand(
+    demand = accept.AcceptanceDemand(
         arguments.offer.absolute(),
         locate_folder(arguments.output, work, "accept"),
         arguments.signers,
@@ -374,7 +358,7 @@ def run_accept(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if demand.key:
         check_page("--output", demand.sealed)
     arguments.output = None
-    return run_acceptance(work, build_request(work, arguments), demand, Progress())
+    return accept.run_acceptance(work, build_request(work, arguments), demand, Progress())
 
 
 ACCEPT = Command(

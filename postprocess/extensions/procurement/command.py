@@ -1,7 +1,5 @@
 """The command ``offer``: rules of a procurement, and offers that check themselves."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +18,7 @@ from postprocess.cli.options import SITE, add_options
 from postprocess.cli.output_files import add_output_directory, add_output_file, check_output_file
 from postprocess.cli.parser import HOW, READ, WHAT, Command, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.procurement import commitments
+from postprocess.extensions.procurement import commitments, violations
 from postprocess.extensions.procurement.accept import MEASURED, TOLD_BY_ROWS, check_acceptance, is_acceptance
 from postprocess.extensions.procurement.builds import OfficialSource
 from postprocess.extensions.procurement.check_command import CHECK, COMPARE, add_nics, print_offer
@@ -40,19 +38,11 @@ from postprocess.extensions.procurement.rules.rules import hash_rules, list_rule
 from postprocess.extensions.procurement.run_rules import check_offer
 from postprocess.extensions.procurement.sealed import check_folder, seal_archive
 from postprocess.extensions.procurement.spreadsheet import CSV, XLSX, read_form
-from postprocess.extensions.procurement.violations import (
-    Code,
-    Violation,
-    describe_violations,
-    format_violations,
-    is_rejected,
-)
 from postprocess.report.terminal import PIPE_COLUMNS, wrap
 from spack_envs.installation import read_program
 
 
 def add_new_arguments(parser: Parser) -> None:
-    """Add the file and the set."""
     parser.add_argument("file", type=Path, metavar="FILE", help="rules to write")
     parser.group(WHAT).add_argument(
         "--set", choices=list_rule_sets(), default="quick", help="what to start from (default: %(default)s)"
@@ -60,7 +50,6 @@ def add_new_arguments(parser: Parser) -> None:
 
 
 def run_new(_: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Write a set of rules. Returns 0."""
     path = arguments.file
     try:
         files.create_file(path, read_rule_set(arguments.set).encode())
@@ -82,7 +71,6 @@ NEW = Command(
 
 
 def add_run_arguments(parser: Parser) -> None:
-    """Add rules, folder, site and category."""
     parser.add_argument("rules", type=Path, metavar="FILE", help="rules")
     add_output_directory(
         parser, "--output", "measure into DIR, or go on with it (default: offer/ of the work directory)"
@@ -134,16 +122,13 @@ def run_measure(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return status
 
 
-TOLD_BADLY = (Code.TOLD_MISSING, Code.TOLD_DAMAGED)
+TOLD_BADLY = (violations.Code.TOLD_MISSING, violations.Code.TOLD_DAMAGED)
 
 
 def list_next_steps(
-    folder: Path, found: Iterable[Violation], run: Sequence[str]
+    folder: Path, found: Iterable[violations.Violation], run: Sequence[str]
 ) -> Iterator[tuple[str, list[str]]]:
-    """List what to do next with an offer that was measured, each with its command.
-
-    :param run: the command that measured it
-    """
+    """List what to do next with an offer that was measured, each with its command."""
     grave = {violation.code for violation in found if violation.code.grave}
     mine = grave - {*MENDED_BY_PASSES, *TOLD_BADLY}
     check = ["./plumbline", "offer", "check", str(folder)]
@@ -167,7 +152,6 @@ RUN = Command(
 
 
 def add_sheet_arguments(parser: Parser) -> None:
-    """Add the folder, and the form that is read back."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the offer")
     parser.group(READ).add_argument(
         "--read", type=Path, metavar="FILE", help="take what was typed into this form, CSV or XLSX"
@@ -207,13 +191,13 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
         kept = commitments.read_commitments(folder)
         wrong = list(commitments.check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept))
         write(folder, offer, rows)
-    for line in format_violations(wrong):
+    for line in violations.format_violations(wrong):
         show_line(f"plumbline: {line}", error=True)
     typed = sum(each.committed is not None for each in found)
-    print(f"{path}: {plural(typed, 'commitment')}: {describe_violations(wrong)}")
-    if not is_rejected(wrong):
+    print(f"{path}: {plural(typed, 'commitment')}: {violations.describe_violations(wrong)}")
+    if not violations.is_rejected(wrong):
         print(f"  ./plumbline offer seal {folder} --key ~/.ssh/id_ed25519")
-    return int(is_rejected(wrong))
+    return int(violations.is_rejected(wrong))
 
 
 def write(folder: Path, offer: OpenedOffer, rows: list[FormRow]) -> None:
@@ -227,7 +211,6 @@ def write(folder: Path, offer: OpenedOffer, rows: list[FormRow]) -> None:
 
 
 def add_seal_arguments(parser: Parser) -> None:
-    """Add folder, key and file."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the offer")
     how = parser.group(HOW)
     how.add_argument(
@@ -254,14 +237,14 @@ def run_seal(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     check_output_file(work, "--output", path, arguments.force)
     (folder / SEALED).unlink(missing_ok=True)
     found = list(check_folder(folder, OfficialSource(work.source), final=True).violations)
-    for line in format_violations(found):
+    for line in violations.format_violations(found):
         show_line(f"plumbline: {line}", error=True)
-    if is_rejected(found) and not arguments.incomplete:
-        print(f"{folder}: {describe_violations(found)}: not sealed (--incomplete seals it)")
+    if violations.is_rejected(found) and not arguments.incomplete:
+        print(f"{folder}: {violations.describe_violations(found)}: not sealed (--incomplete seals it)")
         return 1
     write_sealed(folder)
     root = seal_archive(folder, arguments.key, OFFER, path)
-    print(f"{path}: sealed, {describe_violations(found)}; root {root}")
+    print(f"{path}: sealed, {violations.describe_violations(found)}; root {root}")
     return 0
 
 
@@ -300,7 +283,6 @@ def enter_launches(work: WorkDirectory, offer: OpenedOffer) -> int:
 
 
 def add_references_arguments(parser: Parser) -> None:
-    """Add the folder."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the acceptance, or of an offer")
 
 
@@ -314,8 +296,8 @@ def run_references(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     else:
         offer = open_offer(folder)
         found = [violation for violation in check_offer(offer, official) if violation.code not in TOLD_BY_ROWS]
-    if is_rejected(found):
-        for line in format_violations(violation for violation in found if violation.code.grave):
+    if violations.is_rejected(found):
+        for line in violations.format_violations(violation for violation in found if violation.code.grave):
             show_line(f"plumbline: {folder}: {line}", error=True)
         return 1
     entered = enter_launches(work, offer)

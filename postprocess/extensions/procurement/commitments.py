@@ -13,21 +13,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import DASH, SECONDS, TextTable, format_significant, parse_decimal, quantity, size
 from postprocess.base.records import Measured, is_measurable, is_same_page, read_record
 from postprocess.base.sanitize import sanitize_line
-from postprocess.extensions.procurement import spreadsheet
-from postprocess.extensions.procurement.form_rows import (
-    DIGITS,
-    FILLED,
-    TYPED,
-    TYPED_DIGITS,
-    Cell,
-    FormRow,
-    build_form,
-    find_slowest,
-    is_worse,
-    limit_of,
-    show,
-    take,
-)
+from postprocess.extensions.procurement import form_rows, spreadsheet
 from postprocess.extensions.procurement.offer import (
     COMMITMENTS,
     RULES,
@@ -56,35 +42,37 @@ NOTES = (
 def render_form_page(
     title: str,
     facts: Sequence[str],
-    rows: Sequence[FormRow],
-    typed: Mapping[str, Mapping[str, Cell]],
+    rows: Sequence[form_rows.FormRow],
+    typed: Mapping[str, Mapping[str, form_rows.Cell]],
     unmeasured: Sequence[UnmeasuredMpi] = (),
 ) -> str:
     """Render the form as a page. An MPI of which nothing came has a row that says so."""
-    shown = [name for name in FILLED if name not in ("row", "risk")]
-    places = [FILLED.index(name) for name in shown]
+    shown = [name for name in form_rows.FILLED if name not in ("row", "risk")]
+    places = [form_rows.FILLED.index(name) for name in shown]
     lines = tuple(
         tuple(
             [show_cell(row.cells()[place]) for place in places]
-            + [show_cell(typed.get(row.key.key, {}).get(name), TYPED_DIGITS) for name in TYPED]
+            + [
+                show_cell(typed.get(row.key.key, {}).get(name), form_rows.TYPED_DIGITS)
+                for name in form_rows.TYPED
+            ]
         )
         for row in rows
     )
-    empty = {name: DASH for name in (*shown, *TYPED)}
+    empty = {name: DASH for name in (*shown, *form_rows.TYPED)}
     lines += tuple(
         tuple((empty | {"test": "no result", "MPI": each.environment, "category": each.category}).values())
         for each in unmeasured
     )
     risks = tuple(dict.fromkeys(row.risk for row in rows))
-    table = TextTable("Rows", tuple(shown[:TEXTS]), tuple([*shown[TEXTS:], *TYPED]), lines, ())
+    table = TextTable("Rows", tuple(shown[:TEXTS]), tuple([*shown[TEXTS:], *form_rows.TYPED]), lines, ())
     notes = [*(each.words for each in unmeasured), *NOTES, *(f"proposed: {risk}" for risk in risks)]
     return render_html(
         Document("form of an offer", (), Tone.GOOD, title, facts, [table_section(table)], notes, landscape=True)
     )
 
 
-def show_cell(cell: Cell, digits: int = DIGITS) -> str:
-    """Show a cell of the form."""
+def show_cell(cell: form_rows.Cell, digits: int = form_rows.DIGITS) -> str:
     if cell is None:
         return DASH
     return format_significant(cell, digits) if isinstance(cell, float) else str(cell)
@@ -98,7 +86,9 @@ COMPARED: Mapping[str, Callable[[bytes, bytes], bool]] = {
 }
 
 
-def render_form(offer: OpenedOffer, rows: list[FormRow], kept: StoredCommitments | None) -> dict[str, bytes]:
+def render_form(
+    offer: OpenedOffer, rows: list[form_rows.FormRow], kept: StoredCommitments | None
+) -> dict[str, bytes]:
     """Render the form with what was typed, by the names of the files."""
     typed = list_typed(rows, kept)
     code = hash_rules(offer.stored.folder / RULES)
@@ -113,13 +103,15 @@ def render_form(offer: OpenedOffer, rows: list[FormRow], kept: StoredCommitments
     }
 
 
-def list_typed(rows: list[FormRow], kept: StoredCommitments | None) -> Mapping[str, Mapping[str, Cell]]:
+def list_typed(
+    rows: list[form_rows.FormRow], kept: StoredCommitments | None
+) -> Mapping[str, Mapping[str, form_rows.Cell]]:
     """List what was typed before, in the unit that people read."""
     units = {row.key.key: row.unit for row in rows}
     return {
         each.key: {
-            "committed": show(each.committed, units[each.key], TYPED_DIGITS),
-            "projected": show(each.projected, units[each.key], TYPED_DIGITS),
+            "committed": form_rows.show(each.committed, units[each.key], form_rows.TYPED_DIGITS),
+            "projected": form_rows.show(each.projected, units[each.key], form_rows.TYPED_DIGITS),
             "model": each.model or None,
         }
         for each in (kept.rows if kept else ())
@@ -131,15 +123,14 @@ def check_form(offer: OpenedOffer, kept: StoredCommitments) -> Iterator[Violatio
     """Check that the form, as far as it is there, says what was measured and committed: people read it."""
     folder = offer.stored.folder
     there = [name for name in COMPARED if (folder / name).exists()]
-    ours = render_form(offer, build_form(offer), kept) if there else {}
+    ours = render_form(offer, form_rows.build_form(offer), kept) if there else {}
     for name in there:
         try:
             same = COMPARED[name](ours[name], files.read_regular(folder / name))
         except OSError:
             same = False
         if not same:
-            what = "is not what was measured and committed"
-            yield Violation(Code.FORM_OTHER, name, what)
+            yield Violation(Code.FORM_OTHER, name, "is not what was measured and committed")
 
 
 ROUNDING = 1e-5  #: by which a value in the form may be better than it was
@@ -158,8 +149,6 @@ class Commitment:
 
 @dataclass(frozen=True)
 class StoredCommitments:
-    """``commitments.json``."""
-
     schema: int
     rules: str
     rows: tuple[Commitment, ...]
@@ -175,10 +164,7 @@ class StoredCommitments:
 
 
 def read_commitments(folder: Path) -> StoredCommitments:
-    """Read what was committed.
-
-    :raises UsageError: if nothing was, or the file is damaged
-    """
+    """Read what was committed. Raises UsageError if nothing was, or the file is damaged."""
     path = folder / COMMITMENTS
     fix = "./plumbline offer sheet FOLDER --read FORM writes it"
     try:
@@ -196,7 +182,7 @@ def write_commitments(folder: Path, rules: str, rows: Sequence[Commitment]) -> N
 
 
 def take_form(
-    rows: Sequence[FormRow], typed: Sequence[spreadsheet.TypedRow], name: str
+    rows: Sequence[form_rows.FormRow], typed: Sequence[spreadsheet.TypedRow], name: str
 ) -> tuple[list[Commitment], list[Violation]]:
     """Take what was typed into a form, and name each cell that was altered or is impossible."""
     known = {row.key.key: row for row in rows}
@@ -208,7 +194,7 @@ def take_form(
         if row is None:
             wrong.append(Violation(Code.FORM_ALTERED, place, f"{each.filled[0]}: is no row, or twice"))
             continue
-        for head, ours, theirs in zip(FILLED, row.cells(), each.filled, strict=True):
+        for head, ours, theirs in zip(form_rows.FILLED, row.cells(), each.filled, strict=True):
             if not is_same_cell(ours, theirs):
                 what = f"{head} is {theirs!r}, and was {ours!r}"
                 wrong.append(Violation(Code.FORM_ALTERED, place, what))
@@ -219,7 +205,7 @@ def take_form(
     return found, wrong
 
 
-def is_same_cell(ours: Cell, theirs: Cell) -> bool:
+def is_same_cell(ours: form_rows.Cell, theirs: form_rows.Cell) -> bool:
     """Return whether a cell came back as it was written; CSV has texts alone."""
     if ours is None or isinstance(ours, str):
         return (ours or None) == (theirs or None)
@@ -227,7 +213,7 @@ def is_same_cell(ours: Cell, theirs: Cell) -> bool:
     return number is not None and math.isclose(float(ours), number, rel_tol=SAME)
 
 
-def parse_number(cell: Cell) -> float | None:
+def parse_number(cell: form_rows.Cell) -> float | None:
     """Parse a cell as a finite number, a text as people write one; None if it is none."""
     if cell is None:
         return None
@@ -238,22 +224,23 @@ def parse_number(cell: Cell) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def take_row(row: FormRow, typed: spreadsheet.TypedRow, place: str) -> tuple[Commitment, list[Violation]]:
-    """Take what was typed into a row."""
+def take_row(
+    row: form_rows.FormRow, typed: spreadsheet.TypedRow, place: str
+) -> tuple[Commitment, list[Violation]]:
     wrong, numbers = [], {}
     for name in ("committed", "projected"):
         cell = typed.typed[name]
         if cell is None and not (name == "projected" and typed.formula):
             continue
         number = parse_number(cell)
-        if number is None or isinstance(cell, bool) or not is_measurable(take(number, row.unit)):
+        if number is None or isinstance(cell, bool) or not is_measurable(form_rows.take(number, row.unit)):
             told = "a formula that was not computed" if cell is None else repr(cell)
             point = spreadsheet.read_decimal_comma(cell) if isinstance(cell, str) else cell
             fix = f"; write {point}" if point != cell else ""
             what = f"{name}: {told} is no value{fix}"
             wrong.append(Violation(Code.COMMITMENT_IMPOSSIBLE, place, what))
         else:
-            numbers[name] = take(number, row.unit)
+            numbers[name] = form_rows.take(number, row.unit)
     model = sanitize_line(str(typed.typed["model"] or "").strip()) or typed.formula
     key = row.key.key
     return Commitment(key, numbers.get("committed"), numbers.get("projected"), model), wrong
@@ -287,7 +274,6 @@ def check_commitments(
 def check_commitment(
     row: MeasuredRow, each: Commitment, case: Case | None, told: ToldFacts
 ) -> Iterator[Violation]:
-    """Check what was committed of one row."""
     for name, value in (("committed", each.committed), ("projected", each.projected)):
         if value is None:
             continue
@@ -297,15 +283,15 @@ def check_commitment(
             if limit.is_broken(value, row.unit):
                 what = f"{shown} is faster than {limit.what} allows"
                 yield Violation(Code.COMMITMENT_IMPOSSIBLE, row.key.key, what)
-    bound = limit_of(row.rule)
-    if each.committed and bound and is_worse(each.committed, bound, row.unit):
+    bound = form_rows.limit_of(row.rule)
+    if each.committed and bound and form_rows.is_worse(each.committed, bound, row.unit):
         what = f"{quantity(each.committed, row.unit)}, and the limit is {quantity(bound, row.unit)}"
         yield Violation(Code.COMMITMENT_BEYOND_LIMIT, row.key.key, what)
     if each.projected and not each.model:
         yield Violation(Code.PROJECTION_WITHOUT_MODEL, row.key.key, "projected, and no model is told")
-    best = -find_slowest([-value for value in row.values], row.unit)
+    best = -form_rows.find_slowest([-value for value in row.values], row.unit)
     rounded = best * (1 - ROUNDING if row.unit == SECONDS else 1 + ROUNDING)
-    if each.committed and is_worse(rounded, each.committed, row.unit) and not each.model:
+    if each.committed and form_rows.is_worse(rounded, each.committed, row.unit) and not each.model:
         what = f"{quantity(each.committed, row.unit)} is better than every launch, and no model is told"
         yield Violation(Code.PROJECTION_WITHOUT_MODEL, row.key.key, what)
 

@@ -1,7 +1,5 @@
 """Offers side by side: must rows met or not, ratios to the buyer's system, means over common rows only."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -49,8 +47,6 @@ class OfferedValue:
 
 @dataclass(frozen=True)
 class RankedOffer:
-    """An offer in a comparison."""
-
     name: str
     violations: int  #: reasons to reject
     values: Mapping[tuple[str, int], OfferedValue]  #: by case and bytes; a row that is not there is missing
@@ -79,7 +75,6 @@ class ComparedRow:
 
     @property
     def is_common(self) -> bool:
-        """Whether every offer commits to it."""
         return all(self.offers)
 
     def ratio_of(self, number: int) -> float:
@@ -95,8 +90,6 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class OfferScore:
-    """What an offer comes to."""
-
     name: str
     violations: int
     must_kept: int
@@ -123,7 +116,6 @@ class OfferComparison:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the offers."""
         return tuple(score.name for score in self.scores)
 
     @property
@@ -184,7 +176,6 @@ def compare_offers(
 def compare_rows(
     rules: Rules, offers: Sequence[RankedOffer], present: PresentSystem
 ) -> tuple[ComparedRow, ...]:
-    """Compare all rows of the rules."""
     return tuple(compare_row(rules, case, size, offers, present) for case in rules.case for size in case.bytes)
 
 
@@ -209,10 +200,7 @@ def compare_row(
 
 
 def score_offer(rows: Sequence[ComparedRow], offer: RankedOffer, number: int) -> OfferScore:
-    """Score an offer.
-
-    :param number: its place in the rows
-    """
+    """Score an offer."""
     must = [row for row in rows if row.case.demand == "must"]
     should = [row for row in rows if row.case.demand == "should"]
     weights = sum(row.case.weight for row in should)
@@ -301,7 +289,6 @@ def describe_outcome(found: OfferComparison) -> str:
 
 
 def tabulate_scores(found: OfferComparison) -> TextTable:
-    """Tabulate what each offer comes to."""
     rows = tuple(
         (
             score.name,
@@ -320,7 +307,6 @@ def tabulate_scores(found: OfferComparison) -> TextTable:
 
 
 def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
-    """Tabulate commitments, ratios and projections."""
     committed, ratios, projected = [], [], []
     for row in found.rows:
         label = (row.case.name, row.case.demand, size(row.bytes))
@@ -372,7 +358,6 @@ def format_comparison_csv(found: OfferComparison) -> str:
 
 
 def build_comparison_json(found: OfferComparison) -> dict[str, Any]:
-    """Build offers side by side for programs."""
 
     def by_name(row: ComparedRow, field: str, missing: str | None = None) -> dict[str, Any]:
         offers = zip(found.names, row.offers, strict=True)

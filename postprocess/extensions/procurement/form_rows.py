@@ -1,7 +1,5 @@
 """The form of an offer: a row for each test, size, MPI and category, with a proposal and its risk in words."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence
@@ -45,7 +43,6 @@ class FormRow:
 
     @property
     def unit(self) -> str:
-        """The unit of its values."""
         return self.measured.unit
 
     def cells(self) -> tuple[Cell, ...]:
@@ -116,7 +113,6 @@ def summarise_values(rule: RuleCase, values: Sequence[float], unit: str) -> floa
 
 
 def build_form(offer: OpenedOffer) -> list[FormRow]:
-    """Build the rows of the form."""
     when = describe_when(offer)
     return [build_form_row(offer.rules, row, when) for row in offer.rows]
 

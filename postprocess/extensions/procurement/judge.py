@@ -1,7 +1,5 @@
 """Acceptance: every committed row on the delivered machine, by the same rules."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence
@@ -57,7 +55,6 @@ class JudgedRow:
 
     @property
     def made(self) -> int:
-        """The launches of it, also those that do not count."""
         return self.launches + self.apart
 
 
@@ -75,8 +72,6 @@ class JudgedLinks:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """All rows."""
-
     rules: Rules
     rows: tuple[JudgedRow, ...]
     looks: tuple[int, ...]
@@ -145,7 +140,6 @@ def judge_delivery(
 def judge_row(
     rules: Rules, row: MeasuredRow, committed: Commitment, delivered: Sequence[MeasuredRow]
 ) -> JudgedRow:
-    """Judge one row."""
     assert committed.committed
     tolerance = rules.tolerance_of(row.rule)
     limit_log = logs_of([committed.committed], row.unit)[0] + math.log1p(tolerance)
@@ -232,7 +226,6 @@ def find_delivered(row: MeasuredRow, delivered: Sequence[MeasuredRow]) -> Measur
 
 
 def list_undecided(acceptance: Acceptance) -> list[JudgedRow]:
-    """List the rows that need more launches."""
     return [row for row in acceptance.rows if row.found.verdict == RowVerdict.UNDECIDED]
 
 

@@ -1,7 +1,5 @@
 """All pairs of nodes of a delivered machine, measured look by look into the folder of its acceptance."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,7 +35,6 @@ def list_links_looks(rules: Rules, nodes: int, exact: bool) -> tuple[int, ...]:
 def judge_links(
     rules: Rules, rule: LinksRule, machine: MachineFacts, evidence: Sequence[LaunchEvidence]
 ) -> JudgedLinks:
-    """Judge all pairs of the nodes of a machine that the rule asks for."""
     nodes = count_nodes(rule.nodes, machine)
     checked = [text.check_sweep_launch(each.finish()) for each in evidence]
     whole = [run for run in checked if run.outcome.records]
@@ -73,7 +70,6 @@ def judge_links(
 
 
 def find_links_verdict(analysis: SweepAnalysis, sweep: PairSweep, looks: Sequence[int]) -> RowVerdict:
-    """Find the verdict of a whole sweep."""
     if analysis.nodes or analysis.pairs:
         return RowVerdict.MISSED
     if analysis.suspects or is_blind(analysis) or sweep.launches < looks[0]:
@@ -98,7 +94,6 @@ def measure_links(bench: OfferBench, rule: LinksRule, environment: str) -> None:
     """Measure all pairs of nodes until they are decided, or looks end; nothing where there are too few nodes.
 
     :param bench: whose folder is that of the sweep
-    :param environment: MPI with which they are measured
     """
     bench.remove_unlisted()
     machine = bench.plan.machine

@@ -1,7 +1,5 @@
 """Measure what rules ask for, pass after pass, into one folder that goes on where it stopped."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections import Counter
@@ -76,8 +74,7 @@ def run_offer(work: WorkDirectory, request: Request, demand: OfferDemand, progre
         if not plan.possible:
             raise UsageError(f"{demand.rules}: nothing is possible: {plan.impossible[0].problem}")
         begin_folder(context, demand, plan)
-        bench = OfferBench(context, rules, plan, demand)
-        return bench.run()
+        return OfferBench(context, rules, plan, demand).run()
 
 
 def begin_folder(context: SessionContext, demand: OfferDemand, plan: layouts.OfferPlan) -> None:
@@ -146,8 +143,7 @@ class OfferBench:
 
     def warn(self) -> None:
         """Note the run rules that are broken and that no further pass mends, before hours are spent on it."""
-        official = OfficialSource(self.context.work.source)
-        found = check_offer(self.open_measured(), official)
+        found = check_offer(self.open_measured(), OfficialSource(self.context.work.source))
         later = (*MENDED_BY_PASSES, Code.TOLD_MISSING)
         for line in list_broken(violation for violation in found if violation.code not in later):
             self.context.progress.note(f"a reason to reject: {line}")
@@ -185,7 +181,6 @@ class OfferBench:
         return found | {"any"} if found else found
 
     def needed(self, name: str) -> int:
-        """Return how many launches the rows of a case need."""
         if self.targets is not None and name not in self.targets:
             return 0
         if self.plan.machine.exact:
@@ -382,8 +377,5 @@ def find_unplanned(
 
 
 def plan_on_site(context: SessionContext, rules: Rules, nics: int) -> layouts.OfferPlan:
-    """Plan rules on the site of a context.
-
-    :raises UsageError: as :func:`read_machine_facts` does
-    """
+    """Plan rules on the site of a context. Raises UsageError as :func:`read_machine_facts` does."""
     return layouts.plan_offer(rules, read_machine_facts(context, nics))

@@ -5,8 +5,6 @@ is taken out shows. Every figure of an offer is computed from the files below ``
 bidder and buyer.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,16 +105,12 @@ def locate_session(folder: Path, session: str) -> Path:
 
 
 def open_journal(folder: Path) -> records.Journal:
-    """Return the journal of an offer."""
     missing = "./plumbline offer run measures one"
     return records.Journal(folder / PASSES, "choose another folder", missing, "measure again")
 
 
 def append_line(folder: Path, entry: OfferHeader | OfferPass) -> None:
-    """Add a whole line to ``passes.jsonl``.
-
-    :raises UsageError: if it cannot be written
-    """
+    """Add a whole line to ``passes.jsonl``. Raises UsageError if it cannot be written."""
     open_journal(folder).append(asdict(entry))
 
 
@@ -131,10 +125,7 @@ def hash_line(line: bytes) -> str:
 
 
 def read_offer(folder: Path) -> StoredOffer:
-    """Read the passes of an offer.
-
-    :raises UsageError: if there are none, or a line is damaged
-    """
+    """Read the passes of an offer. Raises UsageError if there are none, or a line is damaged."""
     with open_journal(folder).reading():
         lines = files.read_regular(folder / PASSES).splitlines()
         first, *others = (parse_json(line.decode()) for line in lines)
@@ -152,10 +143,7 @@ def read_offer(folder: Path) -> StoredOffer:
 
 
 def read_told(folder: Path) -> ToldFacts:
-    """Read what the bidder tells.
-
-    :raises UsageError: if the file is missing or has a fault
-    """
+    """Read what the bidder tells. Raises UsageError if the file is missing or has a fault."""
     path = folder / TELL
     try:
         return records.parse_record(records.parse_toml(files.read_text(path)), ToldFacts, exact=True)
@@ -180,10 +168,7 @@ def write_sealed(folder: Path) -> None:
 
 
 def read_sealed(folder: Path) -> str:
-    """Read when an offer was sealed; empty if it does not tell.
-
-    :raises UsageError: if the file is damaged
-    """
+    """Read when an offer was sealed; empty if it does not tell. Raises UsageError if the file is damaged."""
     path = folder / SEALED
     if not path.exists():
         return ""
@@ -269,8 +254,6 @@ class LaunchEvidence:
 
 
 class RowKey(NamedTuple):
-    """A row of the form."""
-
     case: str
     bytes: int
     environment: str
@@ -320,7 +303,6 @@ def collect_rows(rules: Rules, evidence: Sequence[LaunchEvidence]) -> list[Measu
 
 
 def match_cases(plan: OfferPlan, cases: Sequence[Case]) -> Iterator[tuple[AskedCase, Case]]:
-    """Match measured cases with those of the rules."""
     for case in cases:
         for asked in plan.possible:
             if case.bytes in asked.case.bytes and asked.matches(case, case.bytes):
@@ -330,7 +312,6 @@ def match_cases(plan: OfferPlan, cases: Sequence[Case]) -> Iterator[tuple[AskedC
 def build_row(
     rule: RuleCase, key: RowKey, found: Sequence[tuple[LaunchEvidence, str, Measurement]]
 ) -> MeasuredRow:
-    """Build a row from its launches."""
     first, layout, measured = found[0]
     return MeasuredRow(
         key,
@@ -391,7 +372,6 @@ class OpenedOffer:
 
     @cached_property
     def rows(self) -> list[MeasuredRow]:
-        """The rows that were measured."""
         return collect_rows(self.rules, self.evidence)
 
     @cached_property
@@ -401,10 +381,7 @@ class OpenedOffer:
 
 
 def open_offer(folder: Path) -> OpenedOffer:
-    """Open the folder of an offer.
-
-    :raises UsageError: if it has no rules or no passes that can be read
-    """
+    """Open the folder of an offer. Raises UsageError if it has no rules or no passes that can be read."""
     stored = read_offer(folder)
     rules = read_rules(folder / RULES)
     damage: list[Violation] = []

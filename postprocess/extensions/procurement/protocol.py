@@ -1,7 +1,5 @@
 """The protocol of an acceptance, as page, Markdown, CSV and JSON."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -228,7 +226,6 @@ def describe_launches(row: JudgedRow) -> str:
 
 
 def tabulate_acceptance(found: Acceptance) -> TextTable:
-    """Tabulate the rows of an acceptance."""
     rows = tuple(
         (
             row.key.key,
@@ -262,7 +259,6 @@ def tabulate_links(found: Acceptance) -> tuple[TextTable, ...]:
 
 
 def tabulate_violations(found: Sequence[Violation]) -> TextTable:
-    """Tabulate violations of run rules."""
     rows = tuple(
         (each.title, each.place, f"{each.text}; {each.code.fix}")
         for each in sorted(found, key=lambda each: not each.code.grave)
@@ -313,7 +309,6 @@ def format_acceptance_csv(found: Acceptance, violations: Sequence[Violation]) ->
 def build_acceptance_json(
     rules: Rules, parties: Parties, found: Acceptance, violations: Sequence[Violation]
 ) -> dict[str, Any]:
-    """Build the protocol for programs."""
     return {
         "schema": SCHEMA,
         "kind": "acceptance",

@@ -1,7 +1,5 @@
 """Run rules of an offer, held against its records and never believed: bidder and buyer run the same code."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -103,7 +101,6 @@ def check_passes(offer: OpenedOffer) -> Iterator[Violation]:
 
 
 def check_pass(each: OfferPass, rules: Rules) -> Iterator[Violation]:
-    """Check what a pass tells of itself."""
     place = f"pass {each.number}"
     if each.category not in rules.category:
         yield Violation(Code.CATEGORY_UNKNOWN, place, f"{each.category} is in no rule")
@@ -198,7 +195,6 @@ LIMITS = {"light": Code.FASTER_THAN_LIGHT, "wire": Code.FASTER_THAN_WIRE, "memor
 def check_launch(
     each: LaunchEvidence, rules: Rules, told: ToldFacts, sources: builds.OfferSources
 ) -> Iterator[Violation]:
-    """Check one launch."""
     records = read_records(each)
     if isinstance(records, Violation):
         yield records
@@ -348,7 +344,6 @@ class SpeedLimit:
 
 
 def list_speed_limits(case: Case, unit: str, told: ToldFacts) -> list[SpeedLimit]:
-    """List what a value of a case cannot be faster than."""
     several = case.processes > case.per_node
     cold = case.cache in (EVICT, FLUSH)
     wire, memory = told.link_gbit_per_s * 1e9 / 8, told.memory_gbyte_per_s * 1e9
@@ -386,7 +381,6 @@ class SharedLaunches:
 
 
 def find_shared_launches(handed: Sequence[HandedIn]) -> list[SharedLaunches]:
-    """Find who has handed in launches of another one."""
     found = []
     for one, two in combinations(handed, 2):
         known = {mark for launch in one.launches for mark in launch}

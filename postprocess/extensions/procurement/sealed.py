@@ -1,7 +1,5 @@
 """An offer as one file: sealed by the bidder, opened and verified by the buyer without a network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,8 +44,6 @@ UNKNOWN = "nobody has looked whose key that is; --signers FILE does"
 
 @dataclass(frozen=True)
 class SealedFolder:
-    """What the seal of a folder says."""
-
     root: str  #: SHA-256 of the manifest; empty without one
     signer: str  #: empty if nobody known signed it
     violations: tuple[Violation, ...]
@@ -70,10 +66,7 @@ def seal_archive(folder: Path, key: Path, namespace: str, path: Path) -> str:
 
 
 def open_archive(path: Path, folder: Path) -> None:
-    """Unpack an archive into an empty folder.
-
-    :raises UsageError: if it is none of ours
-    """
+    """Unpack an archive into an empty folder. Raises UsageError if it is none of ours."""
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: is not empty; choose another folder")
     unpack_archive(path, folder)
@@ -188,10 +181,7 @@ def unpacked(path: Path) -> Iterator[Path]:
 def check_opened(
     folder: Path, official: OfficialSource, issued: str = "", signers: Path | None = None
 ) -> CheckedOffer:
-    """Check an offer that was handed in and is unpacked.
-
-    :raises UsageError: if it is no offer
-    """
+    """Check an offer that was handed in and is unpacked. Raises UsageError if it is no offer."""
     sealed = verify_seal(folder, signers, signature.OFFER)
     found = check_folder(folder, official, issued, final=True)
     violations = (*sealed.violations, *found.violations)

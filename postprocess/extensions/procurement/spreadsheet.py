@@ -1,7 +1,5 @@
 """The form as CSV and as a spreadsheet, in which only what is to be typed can be; and both read back."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io
@@ -294,10 +292,7 @@ def list_rows(sheet: Any) -> list[Sequence[Any]]:
 
 
 def check_heads(path: Path, heads: Sequence[Any]) -> None:
-    """Check that the columns are those of the form.
-
-    :raises UsageError: naming the first that is another
-    """
+    """Check that the columns are those of the form. Raises UsageError naming the first that is another."""
     for number, name in enumerate(COLUMNS):
         here = heads[number] if number < len(heads) else None
         if here != name:
@@ -309,5 +304,4 @@ def check_heads(path: Path, heads: Sequence[Any]) -> None:
 def split_row(line: int, cells: Sequence[Any], formula: str = "") -> TypedRow:
     """Split a line into what was filled in and what was typed."""
     filled = tuple(cells[: len(FILLED)])
-    typed = dict(zip(TYPED, cells[len(FILLED) :], strict=True))
-    return TypedRow(line, filled, typed, formula)
+    return TypedRow(line, filled, dict(zip(TYPED, cells[len(FILLED) :], strict=True)), formula)

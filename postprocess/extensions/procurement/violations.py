@@ -190,7 +190,6 @@ def times(count: int) -> str:
 
 
 def describe_violations(found: list[Violation]) -> str:
-    """Describe how many there are."""
     grave = sum(violation.code.grave for violation in found)
     noted = len(found) - grave
     if not found:

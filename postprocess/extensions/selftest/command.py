@@ -1,7 +1,5 @@
 """The command ``selftest``: inject slowdowns into nights, and report which of them a night catches."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import random
@@ -56,8 +54,7 @@ def run_selftest(work: WorkDirectory, request: Request, demand: SelftestDemand, 
     """
     path = demand.directory / rows_file.FILE
     with work.held():
-        context = open_session_context(work, request, progress)
-        bench, planned = prepare_bench(context)
+        bench, planned = prepare_bench(open_session_context(work, request, progress))
         told = take_references(bench, planned, demand)
         counts = choose_launch_counts(work, planned)
         bench.selection = select_launch_counts(bench.selection, counts)
@@ -117,7 +114,6 @@ def preview_smallest_layout(context: SessionContext) -> tuple[Selection, list[Pl
 def describe_selftest(
     bench: SelftestBench, planned: Sequence[PlannedLaunch], demand: SelftestDemand, references: str
 ) -> SelftestHeader:
-    """Describe the start of a new self-test."""
     return SelftestHeader(
         site=bench.context.request.site,
         seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
@@ -188,7 +184,6 @@ def run_nights(
 
 
 def describe_night(night: FinishedNight) -> str:
-    """Describe the result of a night, in few words."""
     targets = [row for row in night.rows if row.target]
     others = sum(row.regressed for row in night.rows if not row.target)
     cleared = sum(row.verdict == "cleared" for row in night.rows)
@@ -216,7 +211,6 @@ def publish_page(
 ) -> int:
     """Show a result, and write ``selftest.md`` and ``selftest.json`` beside its values; the exit status.
 
-    :param values: where every value is, in words
     :raises UsageError: if they cannot be written.
     """
     print(page.text, end="", flush=True)
@@ -317,7 +311,6 @@ def add_method(parser: Parser) -> None:
 
 
 def plants(text: str) -> list[str]:
-    """Return names of plants, separated by commas."""
     words = parse_comma_list(text)
     if wrong := list_unknown_injections(words):
         raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(INJECTION_KINDS)}")
@@ -330,7 +323,6 @@ def parse_non_negative(text: str) -> int:
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Plant, measure, judge, score."""
     if arguments.again:
         return conclude_selftest(arguments.again, Progress(), arguments.json)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")

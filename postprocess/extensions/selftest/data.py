@@ -3,8 +3,6 @@
 A night ends with a line of its own; what stands behind the last of those was interrupted, and does not count.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -46,7 +44,6 @@ def schedule_nights(
     Each plant comes at least so many times, over environments and routines in turn. What slows everything has
     nights of its own: in the same night as others it would be the one cause of theirs too.
 
-    :param cases: of all environments
     :raises UsageError: for a plant that slows none of an environment's cases
     """
     environments = sorted({case.environment for case in cases})
@@ -120,7 +117,6 @@ FILE = "nights.jsonl"
 
 
 def open_journal(path: Path) -> Journal:
-    """Return the journal of a self-test."""
     return Journal(path, "choose another --output", missing="name the folder of a self-test")
 
 
@@ -172,8 +168,6 @@ class CaseNight:
 
 @dataclass(frozen=True)
 class FinishedNight:
-    """One finished night."""
-
     number: Count
     session: str
     seconds: Amount

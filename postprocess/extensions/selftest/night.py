@@ -172,7 +172,6 @@ class SelftestBench:
     def measure(
         self, context: SessionContext, selection: Selection
     ) -> tuple[Session, list[PlannedLaunch], list[FinishedLaunch]]:
-        """Run a selection in a session of its own."""
         session, reframe = context.open_session(MODE)
         planned = self.planned(reframe, selection)
         return session, planned, run_plan(reframe, selection, planned, context.progress).finished
@@ -205,7 +204,6 @@ class SelftestBench:
         return planned
 
     def night(self, night: InjectionNight) -> FinishedNight:
-        """Run one night from beginning to end."""
         begin = time.monotonic()
         context = self.context.quiet
         selection = self.planting(night.plantings)
@@ -226,7 +224,6 @@ class SelftestBench:
         return FinishedNight(night.number, session.name, seconds, tuple(context.progress.notes), tuple(rows))
 
     def judged(self, finished: Sequence[FinishedLaunch]) -> list[CaseResult]:
-        """Judge some launches."""
         return evaluate_launches(finished, self.catalog, self.context.request.site)
 
     @property
@@ -259,7 +256,6 @@ class SelftestBench:
         finished: Sequence[FinishedLaunch],
         again: Sequence[FinishedLaunch],
     ) -> list[CaseNight]:
-        """Return the night's row of each case."""
         plantings = {each.environment: each for each in night.plantings}
         delayed = find_delayed_environments(finished)
         before = {each.case: each.verdict for each in first}

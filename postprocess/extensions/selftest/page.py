@@ -1,7 +1,5 @@
 """Format the self-test result: tables for a terminal, Markdown, JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,7 +13,6 @@ MARKDOWN, JSON = "selftest.md", "selftest.json"
 
 
 def build_selftest_tables(scores: score.SelftestScores) -> list[formats.TextTable]:
-    """Build the tables."""
     tables = [build_injection_table(scores.plants), build_false_alarm_table(scores)]
     return tables + ([build_falsely_called_table(scores.accused)] if scores.accused else [])
 
@@ -40,7 +37,6 @@ def build_injection_table(plants: Sequence[score.InjectionScore]) -> formats.Tex
 
 
 def format_injection_cells(plant: score.InjectionScore) -> tuple[str, ...]:
-    """Format the numbers of one injection."""
     return (
         str(plant.plantings),
         *map(formats.format_signed, (plant.intended, plant.realised, plant.drifted)),
@@ -53,7 +49,6 @@ def format_injection_cells(plant: score.InjectionScore) -> tuple[str, ...]:
 
 
 def describe_selftest_limits(plants: Iterable[score.InjectionScore]) -> Iterable[str]:
-    """Describe the limits of these numbers."""
     for plant in plants:
         if not plant.worked:
             yield (
@@ -76,7 +71,6 @@ def describe_selftest_limits(plants: Iterable[score.InjectionScore]) -> Iterable
 
 
 def build_false_alarm_table(scores: score.SelftestScores) -> formats.TextTable:
-    """Build the table of false alarms."""
     columns: tuple[str, ...] = ("nights", "cases", "beyond band", "predicted", "cleared", "suspect", "called")
     columns += ("predicted", "common cause", *(f"flat {band:.0%}" for band in score.FLAT))
     rows = []
@@ -87,7 +81,6 @@ def build_false_alarm_table(scores: score.SelftestScores) -> formats.TextTable:
 
 
 def format_false_alarm_counts(quiet: score.FalseAlarmScore) -> tuple[str, ...]:
-    """Format counts and predictions."""
     return (
         *map(str, (quiet.nights, quiet.cases, quiet.screened)),
         f"{quiet.screened_predicted:.3g}",
@@ -144,14 +137,12 @@ class SelftestPage:
 
     @property
     def text(self) -> str:
-        """The result for a terminal."""
         lines = [f"FAULT: {fault}" for fault in self.scores.faults]
         lines += [f"UNFINISHED: {self.scores.unfinished}"] if self.scores.unfinished else []
         return "\n".join([*map(formats.render_text, self.tables), *(lines or [self.well])]) + "\n"
 
     @property
     def markdown(self) -> str:
-        """The result in Markdown."""
         lines = [f"# {self.title}: {self.scores.word}", "", *self.told, ""]
         lines += [f"- {fault}" for fault in (*self.scores.faults, self.scores.unfinished) if fault]
         for table in self.tables:
@@ -161,14 +152,12 @@ class SelftestPage:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The result for programs."""
         return {**self.facts, "scores": asdict(self.scores)}
 
 
 def build_selftest_page(
     begun: SelftestHeader, nights: Sequence[FinishedNight], scores: score.SelftestScores
 ) -> SelftestPage:
-    """Build what is shown of a self-test of nights."""
     over = f" spread over {begun.spread:g} min" if begun.spread else ""
     seconds = sum(night.seconds for night in nights)
     return SelftestPage(

@@ -4,8 +4,6 @@ What a night should catch follows from its own bands and call limits: the probab
 slower by so much lies beyond both (:mod:`postprocess.stats.sessions`). So does the number of false alarms.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,14 +36,11 @@ class Outcome:
 
     @property
     def word(self) -> str:
-        """The outcome in a word."""
         return "passed" if self.passed else "FAILED" if self.faults else "unfinished"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlantScore:
-    """What every score of a plant has."""
-
     name: str
     intended: float  #: slowdown of the targets, as a fraction
     realised: float | None  #: that of the median target; None if there is nothing to hold against
@@ -197,7 +192,6 @@ def score_nights(nights: Sequence[FinishedNight], names: Sequence[str], planned:
     """Score these nights.
 
     :param names: of the plants that the self-test was begun with
-    :param planned: how many nights it was begun with
     """
     usual = compute_baseline_values(nights)
     of_plants = [row for night in nights for row in night.rows if row.plant]
@@ -356,7 +350,6 @@ def predict_verdict(row: CaseNight, shift: float) -> tuple[float, float]:
 
 
 def score_false_alarms(nights: Sequence[FinishedNight]) -> FalseAlarmScore:
-    """Score the verdicts on cases that nothing slowed."""
     rows = select_judged_rows(row for night in nights for row in night.rows if not row.target)
     chances = [predict_verdict(row, 0.0) for row in rows]
     return FalseAlarmScore(

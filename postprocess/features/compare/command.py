@@ -1,7 +1,5 @@
 """The command ``compare``: hold two MPIs, or two settings of one, against each other, measured in turn."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -205,10 +203,7 @@ def read_demand(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def run_stored(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Judge stored sessions, and show.
-
-    :raises UsageError: for an option that says how to measure
-    """
+    """Judge stored sessions, and show. Raises UsageError for an option that says how to measure."""
     refuse_options(arguments, OF_MEASURING, "nothing is measured with --stored; drop one of the two")
     given = vars(arguments)
     choice = {each.variable: given[each.name] for each in OPTIONS if each.part and given.get(each.name)}

@@ -35,8 +35,6 @@ SIDES = (OLD, NEW)
 
 @dataclass(frozen=True)
 class ComparedSide:
-    """One side of a comparison."""
-
     label: str  #: as the user named it
     environment: str
     set_env: Mapping[str, str] = field(default_factory=dict)  #: of its launches
@@ -173,8 +171,6 @@ class ReportedFacts:
 
 
 class CasePlace(NamedTuple):
-    """Where and how cases are measured."""
-
     partition: str
     program: str
     variant: str  #: state of the caches, and synchroniser
@@ -215,7 +211,6 @@ class SharedCase(NamedTuple):
 
     @classmethod
     def from_key(cls, key: str) -> SharedCase:
-        """Return the case of a key. Raises ValueError if it is none."""
         partition, *others = key.split("/")
         case = Case.from_key(":".join(["any", "any", "any", *others]))
         return cls.of(case)._replace(partition=partition)  # or partition and environment
@@ -227,7 +222,6 @@ class SharedCase(NamedTuple):
 
     @property
     def place(self) -> CasePlace:
-        """Where and how it is measured."""
         return CasePlace(self.partition, self.program, self.variant, self.layout)
 
     @property
@@ -252,7 +246,6 @@ class SharedCase(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Return whether it times no MPI call."""
         return self.program == "mpicost" and self.routine in CONTROLS
 
 
@@ -304,7 +297,6 @@ NAMES = {kind: name for name, kind in RECORDS.items()}
 
 
 def open_journal(path: Path) -> Journal:
-    """Return the journal of a comparison."""
     return Journal(path, "choose another --output", missing="name the folder of a comparison")
 
 
@@ -313,8 +305,7 @@ def append_record(path: Path, record: Any) -> None:
 
     :raises UsageError: if it cannot be written.
     """
-    entry = {"record": NAMES[type(record)], **asdict(record)}
-    open_journal(path).append(entry)
+    open_journal(path).append({"record": NAMES[type(record)], **asdict(record)})
 
 
 def read_comparison(path: Path) -> StoredComparison:

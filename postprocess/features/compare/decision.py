@@ -5,8 +5,6 @@ verdicts that it covers, the most slowdown, a reason and a last day that is near
 A decision is made anew when it is verified: what would not be signed does not verify.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -62,8 +60,6 @@ class CaseWaiver:
 
 @dataclass(frozen=True)
 class SignedDecision:
-    """What was decided on a comparison."""
-
     decision: str  #: ``accepted`` or ``rejected``
     sentence: str  #: of the comparison
     reason: str
@@ -73,7 +69,6 @@ class SignedDecision:
 
 
 def list_open_cases(judged: JudgedComparison) -> list[ComparedCase]:
-    """List the cases that are bad or undecided."""
     return [case for case in judged.cases if case.verdict in WAIVABLE]
 
 
@@ -127,10 +122,7 @@ def spread_pattern(pattern: str) -> list[str]:
 
 
 def waive(asked: CaseWaiver, left: Sequence[ComparedCase], today: date) -> CaseWaiver:
-    """Waive cases.
-
-    :raises UsageError: if it is too much, too long, or nothing
-    """
+    """Waive cases. Raises UsageError if it is too much, too long, or nothing."""
     pattern = asked.pattern
     require_pattern(pattern)
     if len(asked.reason.strip()) < LEAST_REASON:
@@ -170,10 +162,7 @@ def require_pattern(pattern: str) -> None:
 
 
 def require_near_day(text: str, today: date) -> None:
-    """Require a last day that is to come, and not too far.
-
-    :raises UsageError: if it is none
-    """
+    """Require a last day that is to come, and not too far. Raises UsageError if it is none."""
     try:
         until = parse_day(text)
     except ValueError as error:
@@ -222,18 +211,12 @@ def tell_outcome(judged: JudgedComparison) -> str:
 
 
 def write_decision(folder: Path, decision: SignedDecision) -> None:
-    """Write down a decision.
-
-    :raises UsageError: if it cannot be written
-    """
+    """Write down a decision. Raises UsageError if it cannot be written."""
     write_summary(folder / FILE, asdict(decision))
 
 
 def read_decision(folder: Path) -> SignedDecision:
-    """Read the decision of a dossier.
-
-    :raises UsageError: if there is none, or it is damaged
-    """
+    """Read the decision of a dossier. Raises UsageError if there is none, or it is damaged."""
     try:
         return read_record(folder / FILE, SignedDecision)
     except OSError as error:
@@ -253,6 +236,5 @@ def tell_waivers(decision: SignedDecision) -> list[str]:
 
 
 def list_expired(decision: SignedDecision) -> list[CaseWaiver]:
-    """List the waivers that are over."""
     today = utc_today().isoformat()
     return [waiver for waiver in decision.waivers if waiver.until < today]

@@ -1,7 +1,5 @@
 """The command ``dossier``: people decide on a comparison, sign it, and others verify that."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
@@ -30,7 +28,6 @@ from postprocess.references.decisions import MOST_DAYS
 
 
 def add_sign_arguments(parser: Parser) -> None:
-    """Add the dossier and the decision."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="directory of the comparison")
     how = parser.group(HOW)
     kinds = how.add_mutually_exclusive_group(required=True)
@@ -76,7 +73,6 @@ def add_sign_arguments(parser: Parser) -> None:
 
 
 def parse_factor(text: str) -> float:
-    """Parse a slowdown."""
     try:
         return parse_decimal(text)
     except ValueError as error:
@@ -111,7 +107,6 @@ COMPUTED = (data.FILE, DECISION, HTML, MARKDOWN, JSON)
 
 
 def add_verify_arguments(parser: Parser) -> None:
-    """Add the dossier and who may sign."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="directory of the comparison")
     parser.group(HOW).add_argument(
         "--signers",
@@ -123,7 +118,6 @@ def add_verify_arguments(parser: Parser) -> None:
 
 
 def run_verify(_: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Verify a dossier. Returns the exit status."""
     folder = arguments.folder
     signer = find_signer(folder, arguments.signers, DOSSIER)
     faults = [*find_changes(folder)]

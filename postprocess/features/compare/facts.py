@@ -7,8 +7,6 @@ The fingerprint is taken of ping-pong with warm buffers, in launches of their ow
 time from one size to the next, as a change of protocol leaves it; which protocol, no measurement tells.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,8 +55,6 @@ class LoadedObject:
 
 @dataclass(frozen=True)
 class ControlVariable:
-    """A control variable of MPI_T."""
-
     name: str
     verbosity: str  #: for whom it is, as ``user basic``
     value: str = ""  #: empty if it has none, or none that can be read
@@ -80,7 +76,6 @@ class SideFacts:
 
     @property
     def prefix(self) -> str:
-        """Where the library is installed."""
         return str(PurePosixPath(self.linked_as).parent.parent)
 
     @property
@@ -271,8 +266,6 @@ class FingerprintLaunch:
 
 @dataclass(frozen=True)
 class SideFingerprint:
-    """The fingerprint of a side at one place."""
-
     sizes: tuple[int, ...]
     times: tuple[float, ...]  #: median of the launches, in seconds
     launches: int
@@ -347,7 +340,6 @@ def select_like_cores(
 
 
 def build_side(launches: Sequence[FingerprintLaunch]) -> SideFingerprint:
-    """Build the fingerprint of one side."""
     logs: dict[int, list[float]] = defaultdict(list)
     for launch in launches:
         for bytes_, time in zip(launch.sizes, launch.times, strict=True):

@@ -5,8 +5,6 @@ comparison are: by the differences within each round, with one look at the end. 
 faster) 5% at most are false on average, over all cases and versions.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import statistics
@@ -49,8 +47,6 @@ class VersionStep:
 
 @dataclass(frozen=True)
 class CaseHistory:
-    """A case over all versions."""
-
     case: SharedCase
     unit: str
     versions: tuple[VersionValue, ...]
@@ -70,8 +66,6 @@ class CaseHistory:
 
 @dataclass(frozen=True)
 class JudgedHistory:
-    """A history as it is shown and kept."""
-
     header: ComparisonHeader
     rounds: int
     seconds: float
@@ -80,7 +74,6 @@ class JudgedHistory:
 
     @property
     def releases(self) -> list[str]:
-        """The versions, without the name of their family."""
         return [version.label.rpartition("@")[2] for version in self.header.versions]
 
     @property
@@ -123,7 +116,6 @@ def draw_round(seed: int, number: int, versions: Sequence[str]) -> list[str]:
 
 
 def judge_history(stored: StoredComparison) -> JudgedHistory:
-    """Judge a history by what was measured until now."""
     header, rounds = stored.header, count_rounds(stored)
     found = collect_rounds(stored)
     names = list(header.sides)
@@ -191,7 +183,6 @@ def list_changes(case: CaseRounds, names: Sequence[str]) -> Iterator[tuple[int, 
 
 
 def describe_step(before: int, after: int, rounds: int, result: PairedResult) -> VersionStep:
-    """Put together what is shown of a step."""
     estimate = result.estimate
     finite = estimate is not None and math.isfinite(estimate.lower)
     return VersionStep(
@@ -207,7 +198,6 @@ def describe_step(before: int, after: int, rounds: int, result: PairedResult) ->
 def describe_history(
     key: str, case: CaseRounds, names: Sequence[str], steps: Sequence[VersionStep]
 ) -> CaseHistory:
-    """Put together what is shown of a case."""
     versions = []
     for name in names:
         values = [each.value.value or 0.0 for each in case.measured.get(name, {}).values()]

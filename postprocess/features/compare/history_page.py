@@ -1,7 +1,5 @@
 """What people and programs read of a history: each case over the versions, as text, pictures and JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -64,7 +62,6 @@ def format_history_facts(judged: JudgedHistory) -> list[str]:
 
 
 def format_steps(judged: JudgedHistory) -> list[str]:
-    """Format what each version changed, in a line each."""
     versions = judged.header.versions
     lines = []
     for after in range(1, len(versions)):
@@ -125,7 +122,6 @@ def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
 
 
 def format_history_text(judged: JudgedHistory) -> str:
-    """Format a history for a terminal."""
     lines = ["", format_headline(judged), *(f"  {each}" for each in format_history_facts(judged)), ""]
     text = join_lines([*lines, *format_steps(judged)])
     ordered = order_cases(judged.cases)
@@ -148,10 +144,7 @@ LEGEND = document.Legend(
 
 
 def write_history(directory: Path, judged: JudgedHistory) -> Path:
-    """Write all pages of a history; return that for people.
-
-    :raises UsageError: if they cannot be written
-    """
+    """Write all pages of a history; return that for people. Raises UsageError if they cannot be written."""
     return document.write_document(build_history_document(judged), directory / PAGE)
 
 

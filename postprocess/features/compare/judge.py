@@ -4,8 +4,6 @@ Sides that were measured in turn are judged by their pairs. Stored sessions are 
 difference counts only beyond what sessions differ by anyway.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -40,8 +38,6 @@ from postprocess.stats.sessions import Prediction
 
 
 class Decision(str, Enum):
-    """The decision of a comparison."""
-
     SAFE = "safe"
     NOT_SAFE = "not safe"
     UNDECIDED = "undecided"
@@ -71,8 +67,6 @@ class UnchangedControl:
 
 @dataclass(frozen=True)
 class JudgedComparison:
-    """A comparison as it is shown and kept."""
-
     header: ComparisonHeader
     cases: tuple[ComparedCase, ...]
     controls: tuple[ComparedCase, ...]  #: what no MPI has a part in
@@ -110,7 +104,6 @@ class JudgedComparison:
 
 
 def judge_comparison(stored: StoredComparison) -> JudgedComparison:
-    """Judge a comparison by what was measured until now."""
     if stored.header.unpaired:
         return judge_unpaired_comparison(stored)
     header, looks = stored.header, stored.looks or (6,)
@@ -207,7 +200,6 @@ def judge_cases(
 def judge_differences(
     header: ComparisonHeader, some: Sequence[tuple[CasePairs, Sequence[float]]], looks: Sequence[int]
 ) -> list[PairedResult]:
-    """Judge differences of pairs of cases by the rules of all comparisons."""
     cases = [build_paired_case(header, pairs.case, differences, pairs.exact) for pairs, differences in some]
     return paired_verdicts.judge_pairs(cases, looks)
 
@@ -244,8 +236,6 @@ TABLE = "table"  #: source of what is known of a case without a reference
 
 @dataclass
 class StoredValues:
-    """All that stored sessions say of a case."""
-
     pairs: CasePairs  #: without a pair
     noise: data.CaseNoise
     #: ln value of each launch, by side and session.

@@ -1,7 +1,5 @@
 """What to do after a comparison, as commands: pairs that decide, and settings that may explain slower cases."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -218,8 +216,6 @@ def propose_settings(
     """Propose to try the settings of the old side on the new one, on what is slower or undecided.
 
     There is nothing to try where the user changed a setting, or planted a delay.
-
-    :param settings: by the variable that sets each
     """
     sides = (header.old, header.new)
     if header.control or any(side.set_env or side.plant for side in sides):
@@ -245,7 +241,6 @@ def find_seconds(pair: float, pairs: int) -> int:
 
 
 def list_side_options(header: ComparisonHeader) -> list[str]:
-    """List the options that say in what the sides differ."""
     words = list_new_env(header.new.set_env)
     words += ["--control"] if header.control else []
     return words + (["--plant", header.new.plant] if header.new.plant else [])

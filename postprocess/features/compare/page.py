@@ -4,8 +4,6 @@ The picture of a routine at a place is a card. It has the curves of both sides o
 size with its interval (a forest plot).
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -41,8 +39,6 @@ STEPS, FULL = 5, math.log(2)
 
 @dataclass(frozen=True)
 class HeatCell:
-    """A cell of the heat map."""
-
     text: str
     tone: str  #: class of its colour
     title: str
@@ -72,7 +68,6 @@ def write_comparison_page(
 ) -> Path:
     """Write all pages of a comparison; return that for people. The JSON comes last: with it, all is there.
 
-    :param decided: what people have decided on it
     :raises UsageError: if they cannot be written
     """
     pages = render_comparison(judged, decided)
@@ -83,7 +78,6 @@ def write_comparison_page(
 
 
 def render_comparison(judged: JudgedComparison, decided: SignedDecision | None = None) -> dict[str, str]:
-    """Render all pages of a comparison, by the names of the files."""
     context = {**build_comparison_context(judged), "decided": format_decided(decided) if decided else []}
     names = (f"old: {judged.header.old.label}", f"new: {judged.header.new.label}")
     legend = {"sides": draw_line_keys(names)}
@@ -215,7 +209,6 @@ def format_decided(decided: SignedDecision) -> list[str]:
 
 
 def build_ratio_heat_maps(cases: Sequence[ComparedCase]) -> list[RatioHeatMap]:
-    """Build a heat map of each place, routine by size."""
     maps = []
     for place in sorted({case.case.place for case in cases}):
         own = [case for case in cases if case.case.place == place]
@@ -352,8 +345,6 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class RoutineCard:
-    """A routine at a place."""
-
     place: str
     title: str
     curve: Panel | None
@@ -383,7 +374,6 @@ def build_cards(cases: Sequence[ComparedCase]) -> tuple[RatioAxis, list[RoutineC
 
 
 def build_axis(cases: Sequence[ComparedCase]) -> RatioAxis:
-    """Build the axis that holds all ratios, and most intervals."""
     ratios = [math.log(ratio) for case in cases if (ratio := find_ratio(case))]
     limits = sorted(math.log(limit) for case in cases for limit in case.limits or () if limit > 0)
     cut = len(limits) // 20
@@ -401,7 +391,6 @@ def find_ratio(each: ComparedCase) -> float | None:
 
 
 def build_row(axis: RatioAxis, each: ComparedCase) -> ForestRow:
-    """Build the row of a case."""
     ratio = find_ratio(each)
     margin = 1 + each.margin
     return ForestRow(

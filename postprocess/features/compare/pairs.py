@@ -1,7 +1,5 @@
 """From passes to pairs: what each case took on both sides, launch by launch, and which pairs count."""
 
-from __future__ import annotations
-
 import math
 import random
 import statistics
@@ -61,7 +59,6 @@ class CasePairs:
 
     @cached_property
     def case(self) -> SharedCase:
-        """The case of its key."""
         return SharedCase.from_key(self.key)
 
     @property
@@ -141,7 +138,6 @@ def collect_block(
 
 
 def index_values(each: ComparisonPass) -> dict[str, Measured]:
-    """Index the values of a pass by key."""
     return {
         key: Measured(said, launch.place)
         for launch in each.launches

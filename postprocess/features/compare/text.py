@@ -1,7 +1,5 @@
 """What people read of a comparison: the decision in one sentence, groups, the worst cases, every case."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +69,6 @@ HOW_TO_READ_UNPAIRED = (
 
 
 def select_how_to_read(judged: JudgedComparison) -> tuple[str, ...]:
-    """Select what explains a comparison."""
     return HOW_TO_READ_UNPAIRED if judged.header.unpaired else HOW_TO_READ
 
 
@@ -105,7 +102,6 @@ def format_margins(margins: Sequence[float]) -> str:
 
 
 def format_verdict_counts(judged: JudgedComparison) -> str:
-    """Format the number of measured cases by verdict."""
     counts = judged.counts.items()
     found = [f"{n} {verdict}" for verdict, n in counts if verdict != ComparisonVerdict.SKIPPED]
     return ", ".join(found) or "no case"
@@ -207,7 +203,6 @@ def tabulate_facts(facts: Sequence[FactDifference]) -> list[formats.TextTable]:
 
 
 def tabulate_fingerprint(judged: JudgedComparison) -> formats.TextTable:
-    """Tabulate the fingerprints of both sides."""
     rows = tuple(row for pair in judged.fingerprints for row in tell_fingerprint(pair))
     launches = min((each.launches for pair in judged.fingerprints for each in (pair.old, pair.new)), default=0)
     note = (
@@ -246,7 +241,6 @@ def format_value(each: ComparedCase, new: bool) -> str:
 
 
 def format_interval(each: ComparedCase) -> str:
-    """Format the interval of a ratio."""
     return (
         f"{formats.factor(each.limits[0])} to {formats.factor(each.limits[1])}" if each.limits else formats.DASH
     )
@@ -260,12 +254,10 @@ def format_change(each: ComparedCase) -> str:
 
 
 def count_launches(each: ComparedCase) -> str:
-    """Count the launches that a case rests on."""
     return f"n={each.pairs}" if each.unpaired is None else "n={}, {} unpaired".format(*each.unpaired)
 
 
 def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> formats.TextTable:
-    """Tabulate cases, one row each, as benchstat does."""
     rows = [
         (
             each.case.words,
@@ -341,7 +333,6 @@ def list_again(judged: JudgedComparison, case: ComparedCase) -> Iterable[str]:
 
 
 def tell_case(each: ComparedCase) -> str:
-    """Tell which case it is."""
     return f"{each.case.words}, {each.case.where}"
 
 

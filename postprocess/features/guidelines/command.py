@@ -5,8 +5,6 @@ Open MPI: parameters ``coll_tuned_*_algorithm`` of its component ``tuned``; MPIC
 release does not know changes nothing, or fails its launches: either is seen, and it is not advised.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -4,8 +4,6 @@ The rules are those of ``compare`` (:mod:`postprocess.stats.paired_verdicts`), o
 launch in the place of ratios of two launches, and with one look.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,12 +25,10 @@ class Place:
 
     @property
     def processes(self) -> int:
-        """Processes of the layout."""
         return int(self.layout.partition("x")[0])
 
     @property
     def per_node(self) -> int:
-        """Processes per node of the layout."""
         return int(self.layout.partition("x")[2])
 
     def __str__(self) -> str:
@@ -131,7 +127,6 @@ def judge_guidelines(launches: Iterable[LaunchTimes]) -> list[JudgedGuideline]:
 def sides_of(
     guideline: Guideline,
 ) -> tuple[Callable[[LaunchTimes], float | None], Callable[[LaunchTimes], float | None]]:
-    """Return what a launch says of both sides of a guideline."""
 
     def special(launch: LaunchTimes) -> float | None:
         return launch.times.get(guideline.special)
@@ -177,7 +172,6 @@ def describe(
     pairs: Sequence[tuple[float, float]],
     result: paired_verdicts.PairedResult,
 ) -> JudgedGuideline:
-    """Describe a guideline by what its pairs came to."""
     return JudgedGuideline(
         place,
         guideline,
@@ -201,7 +195,6 @@ def find_standing(result: paired_verdicts.PairedResult) -> Standing:
 
 
 def select_violated(judged: Iterable[JudgedGuideline]) -> list[JudgedGuideline]:
-    """Select the guidelines that are violated."""
     return [guideline for guideline in judged if guideline.standing is Standing.VIOLATED]
 
 

@@ -1,7 +1,5 @@
 """What people read of guidelines: which are violated, by how much, and what setting of the MPI helps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
@@ -48,21 +46,17 @@ class GuidelineResult:
 
     @property
     def violated(self) -> list[judge.JudgedGuideline]:
-        """The guidelines that are violated."""
         return judge.select_violated(self.judged)
 
     @property
     def places(self) -> list[judge.Place]:
-        """Where something was compared, sorted."""
         return sorted({each.place for each in self.judged})
 
     def count(self, standing: judge.Standing) -> int:
-        """Count the guidelines of a standing."""
         return sum(each.standing is standing for each in self.judged)
 
 
 def summarise(found: GuidelineResult) -> str:
-    """Summarise the session in one line."""
     words = [
         f"{found.count(standing)} {name}"
         for standing, name in (
@@ -81,7 +75,6 @@ def summarise(found: GuidelineResult) -> str:
 
 
 def format_title(found: GuidelineResult) -> str:
-    """Format the title of a page."""
     violated = len(found.violated)
     if not found.judged:
         return "No guideline was measured"
@@ -91,7 +84,6 @@ def format_title(found: GuidelineResult) -> str:
 
 
 def format_guidelines(found: GuidelineResult) -> str:
-    """Format what a terminal shows."""
     tables = [
         *build_violation_tables(found.violated),
         *build_override_tables(found.overrides),
@@ -102,7 +94,6 @@ def format_guidelines(found: GuidelineResult) -> str:
 
 
 def list_caveats(places: Iterable[judge.Place]) -> list[str]:
-    """List what the places cannot show, in words."""
     lines = []
     for place in places:
         if place.processes == 2:
@@ -116,12 +107,10 @@ def list_caveats(places: Iterable[judge.Place]) -> list[str]:
 
 
 def format_measured(measured: Measured) -> str:
-    """Format a routine with its size."""
     return f"{measured.routine} {size(measured.bytes)}" if measured.bytes else measured.routine
 
 
 def format_other_side(guideline: Guideline) -> str:
-    """Format what an operation should not be slower than."""
     calls = f"{guideline.times} x " if guideline.times > 1 else ""
     return calls + format_measured(guideline.general)
 
@@ -136,7 +125,6 @@ def format_ratio(ratio: float | None, limits: tuple[float, float] | None) -> str
 
 
 def build_violation_tables(violated: Sequence[judge.JudgedGuideline]) -> list[TextTable]:
-    """Build a table of violations for each place, the worst first."""
     return [
         TextTable(
             str(place),
@@ -160,7 +148,6 @@ def build_violation_tables(violated: Sequence[judge.JudgedGuideline]) -> list[Te
 
 
 def build_override_tables(overrides: Sequence[judge.JudgedOverride]) -> list[TextTable]:
-    """Build a table of what settings do, for each place."""
     return [
         TextTable(
             f"{place}: settings of the MPI",
@@ -189,7 +176,6 @@ def format_variables(override: judge.JudgedOverride) -> str:
 
 
 def describe_effect(override: judge.JudgedOverride) -> str:
-    """Describe in words whether a setting is advised."""
     if override.helps:
         return "advised"
     if not override.tried:
@@ -238,7 +224,6 @@ def build_guideline_document(session: Session, found: GuidelineResult) -> Docume
 
 
 def build_full_table(judged: tuple[judge.JudgedGuideline, ...]) -> TextTable:
-    """Build a table of every guideline."""
     return TextTable(
         "Every guideline",
         ("place", "operation", "not slower than", "standing"),

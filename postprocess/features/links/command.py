@@ -1,7 +1,5 @@
 """The command ``links``: measure all pairs of nodes, name what is slow, keep every trial, write the page."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Sequence
@@ -166,7 +164,6 @@ def plan_sweep(
 
 
 def report_sweep_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
-    """Report the plan of the sweep."""
     for partition, environment in sorted(list_places(planned)):
         here = [e for e in planned if (e.partition, e.environment) == (partition, environment)]
         nodes, trials = here[0].processes, here[0].trials
@@ -177,7 +174,6 @@ def report_sweep_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> N
 
 
 def analyse_sweeps(finished: Sequence[FinishedLaunch], demand: LinksDemand) -> list[SweepReport]:
-    """Analyse each sweep and put it into words."""
     told = []
     for sweep in data.build_sweeps(finished, demand.per_switch):
         analysis = analyse_sweep(sweep.measures, exact=sweep.exact)
@@ -282,7 +278,6 @@ def describe_missed_pairs(sweep: data.PairSweep) -> str:
 
 
 def format_links_headline(named: int, failures: Sequence[str]) -> str:
-    """Format the sweep in one line."""
     if failures:
         return "Not all pairs were measured"
     return f"{plural(named, 'finding')}" if named else "Nothing stands out"

@@ -3,8 +3,6 @@
 Every trial of every pair is kept beside the results store: ``<store>/pairs/<session>.parquet``.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -57,12 +55,10 @@ class PairSweep:
 
     @property
     def launches(self) -> int:
-        """Launches of the sweep."""
         return self.measures[0].times.shape[0]
 
     @property
     def pairs(self) -> int:
-        """Pairs of nodes that were measured."""
         measured = np.isfinite(self.measures[0].times).any(axis=0)
         return int(np.triu(measured, 1).sum())
 
@@ -104,7 +100,6 @@ def build_sweeps(finished: Sequence[FinishedLaunch], per_switch: int = 0) -> lis
 
 
 def build_sweep(launches: Sequence[FinishedLaunch], per_switch: int = 0) -> PairSweep:
-    """Build the matrices of one environment on one partition."""
     nodes = tuple(
         sorted({name for launched in launches for name in list_rank_hosts(launched.run)}, key=natural_sort_key)
     )
@@ -174,7 +169,6 @@ def find_unplayed_pairs(finished: FinishedLaunch) -> list[tuple[str, str]]:
 
 
 def list_rank_hosts(run: dict[str, Any]) -> list[str]:
-    """List the host of each rank."""
     return [entry["host"] for entry in sorted(run["ranks"], key=lambda entry: entry["rank"])]
 
 

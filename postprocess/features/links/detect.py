@@ -45,7 +45,6 @@ def compute_quantile(values: Matrix, share: float, axis: int = 0) -> Matrix:
 
 
 def compute_median(values: Matrix, axis: int = 0) -> Matrix:
-    """Compute the median of the values that are not nan."""
     return compute_quantile(values, 0.5, axis)
 
 
@@ -194,8 +193,6 @@ class DetectionLimits:
 
 @dataclass(frozen=True)
 class SweepAnalysis:
-    """The analysis of a sweep."""
-
     nodes: tuple[SlowItem, ...]
     pairs: tuple[SlowItem, ...]
     suspects: tuple[SlowItem, ...]  #: slow enough, but not significant

@@ -1,7 +1,5 @@
 """The page of a sweep: what was found, and heat maps of all pairs; the same as JSON for programs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -166,7 +164,6 @@ class SweepReport:
 
     @property
     def title(self) -> str:
-        """Where it ran."""
         return f"{self.sweep.partition}, {self.sweep.environment}"
 
 
@@ -191,7 +188,6 @@ def build_links_document(
 
 
 def build_sweep_section(report: SweepReport) -> document.Section:
-    """Build the section of a sweep."""
     steps = [(document.css_key(name), meaning) for _, name, meaning in STEPS]
     maps = build_pair_heat_maps(report.sweep, report.analysis)
     blocks: list[document.Block] = [
@@ -206,7 +202,6 @@ def build_sweep_section(report: SweepReport) -> document.Section:
 
 
 def links_as_data(told: Sequence[SweepReport], failures: Sequence[str], session: str) -> dict[str, Any]:
-    """Return the findings as data."""
     sweeps = [
         {
             "partition": report.sweep.partition,

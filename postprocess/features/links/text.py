@@ -1,7 +1,5 @@
 """Format sweep findings: one line for each node, link or path, and the detection limits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,7 +57,6 @@ class LinkFinding:
 
 
 def describe_findings(sweep: PairSweep, analysis: detect.SweepAnalysis) -> list[LinkFinding]:
-    """Describe every finding, nodes first."""
     found = [
         LinkFinding("node", (who,), describe_node(sweep, analysis, same))
         for who, same in group_by_subject(analysis.nodes).items()
@@ -154,17 +151,14 @@ def describe_other_measures(same: Sequence[detect.SlowItem]) -> str:
 
 
 def format_slowdown_factor(factor: float) -> str:
-    """Format a slowdown in words."""
     return f"{factor:.3g} times" if factor >= 10 else f"{factor:.2g} times"
 
 
 def describe_measure(slow: detect.SlowItem | detect.DetectionLimits) -> str:
-    """Describe a measure in words."""
     return f"{size(slow.measure.bytes)}, {slow.measure.statistic} of the trials"
 
 
 def format_pair(sweep: PairSweep, who: Sequence[int]) -> str:
-    """Format a pair by the names of its nodes."""
     return "-".join(sweep.nodes[node] for node in who)
 
 

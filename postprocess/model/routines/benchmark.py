@@ -1,7 +1,5 @@
 """One benchmark of OSU or IMB: what it measures, in which column and unit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

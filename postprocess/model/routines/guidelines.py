@@ -5,8 +5,6 @@ that of PGMPI (Hunold et al., EuroMPI 2016) and PGMPITuneLib; beside it are sing
 barrier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -87,7 +85,6 @@ def list_table() -> dict[str, list[int]]:
 
 
 def list_guidelines(measured: Sequence[Measured]) -> list[Guideline]:
-    """List the guidelines of which both sides were measured, sorted."""
     there = set(measured)
     found = (
         guideline for guideline in _all_guidelines(measured) if {guideline.special, guideline.general} <= there

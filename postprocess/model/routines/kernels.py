@@ -1,7 +1,5 @@
 """The application kernels of Taboada et al. (Java Grande Forum), and the names of their cases."""
 
-from __future__ import annotations
-
 from site_configs.programs.program import PROGRAMS
 
 KERNELS = "kernels"  #: the program, and the family that is its smallest size

@@ -1,7 +1,5 @@
 """Names and defaults of mpicost, Plumbline's own benchmark program, and what is known of its routines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -203,10 +201,7 @@ CONTROLS = {routine.name: [routine.control_bytes] for routine in ROUTINES if rou
 
 
 def find_routine(name: str) -> Routine:
-    """Find the routine of this name.
-
-    :raises ValueError: if mpicost has none.
-    """
+    """Find the routine of this name. Raises ValueError if mpicost has none."""
     plain, _ = split_name(name)
     for routine in (*ROUTINES, *KERNEL_ROUTINES):
         if routine.name == plain:
@@ -225,7 +220,6 @@ def format_routines(cases: Iterable[Case]) -> str:
 
 
 def is_control(case: Case) -> bool:
-    """Return whether a case times no MPI call."""
     return case.program == "mpicost" and case.routine in CONTROLS
 
 

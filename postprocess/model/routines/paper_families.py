@@ -3,8 +3,6 @@
 They are for pages: a session of one is held against no reference of nights.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from postprocess.model.routines import rus, taboada

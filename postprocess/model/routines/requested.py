@@ -1,7 +1,5 @@
 """Routines of OSU and IMB that no night measures: families, and what is asked for by name."""
 
-from __future__ import annotations
-
 WEEKLY = "weekly"  #: the family
 
 PERSISTENT = tuple(

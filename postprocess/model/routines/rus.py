@@ -5,8 +5,6 @@ for gather and scatter, the whole send buffer of one process for alltoall. mpico
 over the processes.
 """
 
-from __future__ import annotations
-
 from postprocess.model.routines.mpicost import BARRIER, FAMILIES, REDUCE_LOCAL, SENDS, find_routine
 
 RUS = "rus"  #: the family

@@ -6,8 +6,6 @@ scan; of scatter, gather and allgather what all processes have together; of allt
 all, of reduce-scatter the vector before it is scattered. mpicost counts blocks: n over the processes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from postprocess.model.routines.mpicost import BARRIER, PINGPONG, find_routine

@@ -99,10 +99,7 @@ def leave_unjudged(launch: FinishedLaunch) -> list[CaseResult]:
 
 
 def read_start(session: Path) -> str:
-    """Read when a session started off its name.
-
-    :raises UsageError: if it is not named as sessions are.
-    """
+    """Read when a session started off its name. Raises UsageError if it is not named as sessions are."""
     try:
         started = datetime.strptime(session.name.partition("-")[0], "%Y%m%dT%H%M%SZ")
     except ValueError:
@@ -185,10 +182,7 @@ class SessionContext:
         return preview_plan(reframe, selection)
 
     def load_references(self, planned: Sequence[PlannedLaunch]) -> ReferenceCatalog:
-        """Load the references of a plan.
-
-        :raises UsageError: for the first file with a fault.
-        """
+        """Load the references of a plan. Raises UsageError for the first file with a fault."""
         return load_catalog(self.reference_roots, list_places(planned))
 
 

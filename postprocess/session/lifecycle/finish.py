@@ -1,7 +1,5 @@
 """Finalise a session: print verdicts, store trials, write summary and report, keep Spack lock files."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess
@@ -52,8 +50,7 @@ def find_calibration_moments(context: SessionContext, results: Iterable[CaseResu
     for case in cases:
         known = sets.get((f"{case.system}:{case.partition}", case.environment))
         if calibration := known.find_calibration(case) if known else None:
-            when = find_calibration_date(calibration, case.key)
-            found[case] = parse_utc(when).timestamp()
+            found[case] = parse_utc(find_calibration_date(calibration, case.key)).timestamp()
     return found
 
 
@@ -109,7 +106,6 @@ def show_parts(context: SessionContext, pages: Sequence[Path], summary: SessionS
     """Show the verdicts on several sessions that were kept, and say where their reports are.
 
     :param pages: their reports, the last one last
-    :param summary: of all of them
     """
     show_verdicts(context, summary)
     progress = context.progress

@@ -1,7 +1,5 @@
 """The injections of the self-test: slowdowns of known kind and size, and the cases that each one slows."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +79,6 @@ class Injection:
 
     @property
     def kind(self) -> InjectionKind:
-        """What is planted."""
         return IDLE if self.plant == IDLE.name else INJECTION_KINDS[self.plant]
 
     @property
@@ -143,5 +140,4 @@ def list_injectable_routines(cases: Sequence[Case], least: int = 0) -> list[str]
 
 
 def list_unknown_injections(names: Collection[str]) -> list[str]:
-    """List the names that are no kind of injection."""
     return sorted(set(names) - INJECTION_KINDS.keys())

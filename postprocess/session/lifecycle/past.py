@@ -93,7 +93,6 @@ def write_earlier_pages(work: WorkDirectory, session: str) -> None:
 
 
 def read_frame(work: WorkDirectory, summary: SessionSummary) -> pl.DataFrame:
-    """Read the headlines of a session and of the nights before it."""
     started = summary.started_utc
     since = parse_utc(started) - timedelta(days=DAYS)
     columns = list(dict.fromkeys([*NIGHT_COLUMNS, *DRIFT_COLUMNS]))
@@ -105,7 +104,6 @@ def read_frame(work: WorkDirectory, summary: SessionSummary) -> pl.DataFrame:
 
 
 def describe_step(trend: Trend, finding: DriftFinding) -> Step:
-    """Describe a change of the level of a case."""
     nights = trend.nights
     size = format_signed(math.expm1(finding.size))
     until = "" if finding.end is None else f" to {nights.started[finding.end][:10]}"
@@ -131,9 +129,8 @@ class SiteEntry:
     headline: str
     sight: str
     counts: dict[str, int]
-    rounds: tuple[
-        SiteEntry, ...
-    ] = ()  #: of a night: the sessions that confirmed its suspects, the first one first
+    #: Of a night: the sessions that confirmed its suspects, the first one first
+    rounds: tuple[SiteEntry, ...] = ()
 
     @property
     def worst(self) -> str:
@@ -166,7 +163,6 @@ class SiteMonth:
 
 
 def build_entry(summary: SessionSummary, page: str) -> SiteEntry:
-    """Build the entry of a session."""
     names = (summary.site, summary.machine.host)
     return SiteEntry(
         summary.session,
@@ -200,10 +196,7 @@ def render_index(entries: Iterable[SiteEntry], problems: Sequence[str] = ()) -> 
 
 
 def attach_rounds(entries: Iterable[SiteEntry]) -> list[SiteEntry]:
-    """Let each session that confirms suspects belong to the night before it on its machine.
-
-    :param entries: in the order of their start
-    """
+    """Let each session that confirms suspects belong to the night before it on its machine."""
     known: list[SiteEntry] = []
     night: dict[str, int] = {}  # the place of the last one of each machine
     for entry in entries:

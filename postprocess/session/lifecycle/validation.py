@@ -4,8 +4,6 @@ A night starts them again only for what it measured and what was not verified wi
 a comparison always do.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,7 +108,6 @@ def verify_data(
 ) -> DataVerification:
     """Verify the data of what OSU and IMB have measured, unless this build is verified already.
 
-    :param selection: with which it was measured
     :param afresh: whether to verify it even so
     """
     path = context.work.root / FILE
@@ -162,8 +159,7 @@ def is_verifiable(finished: FinishedLaunch) -> bool:
         return True
     if finished.built is None:
         return False
-    name = launch.executable + CHECKED
-    return find_executable(Path(finished.built.path), name) is not None
+    return find_executable(Path(finished.built.path), launch.executable + CHECKED) is not None
 
 
 def list_unverified(finished: FinishedLaunch, known: VerifiedBuilds) -> Iterator[Case]:

@@ -1,7 +1,5 @@
 """Calibrations: what a user asks for, and what a night needs that knows no references yet."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -36,15 +34,8 @@ from postprocess.session.lifecycle.context import (
     report_plan,
 )
 from postprocess.session.lifecycle.finish import keep_session
-from postprocess.session.nightly.learning import (
-    conclude_calibration,
-    describe_outdated,
-    describe_staying,
-    find_conditions_now,
-    list_all_lost,
-    list_finished,
-    read_comparable_launches,
-)
+from postprocess.session.nightly import learning
+from postprocess.session.nightly.learning import describe_staying
 from postprocess.session.nightly.transports import FILE as TRANSPORTS
 from postprocess.session.nightly.transports import TransportProof, prove_transports
 from site_configs.programs.program import PROGRAMS
@@ -82,14 +73,14 @@ def run_calibration(work: WorkDirectory, request: Request, progress: Progress, d
 
         def read() -> list[CalibrationLaunch]:
             """Read the launches of the ledger that count beside those of now."""
-            launches = read_comparable_launches(work.root, request.selection)
+            launches = learning.read_comparable_launches(work.root, request.selection)
             return select_as_now(launches, now, {done.session for done in passes})
 
-        now = find_conditions_now(context)
-        for line in () if demand.afresh else describe_outdated(context, proven, now):
+        now = learning.find_conditions_now(context)
+        for line in () if demand.afresh else learning.describe_outdated(context, proven, now):
             progress.say(line)
         tally = calibrate_all(proven, selection, demand, read, run, progress)
-        status = conclude_calibration(context, root, proven, passes, tally, read()) if passes else 0
+        status = learning.conclude_calibration(context, root, proven, passes, tally, read()) if passes else 0
         return status or int(len(proven) < len(planned))
 
 
@@ -248,7 +239,7 @@ def calibrate_cases(
         done = replace(done, launches=[*done.launches, *added.launches], failed=[*done.failed, *added.failed])
         if not added.launches:
             break
-    losses = describe_losses(list_all_lost(passes), list_finished(passes))
+    losses = describe_losses(learning.list_all_lost(passes), learning.list_finished(passes))
     for line in [*losses, *describe_staying(passes), *describe_places([*kept, *done.launches])]:
         context.progress.note(line)
     for path in dict.fromkeys(path for each in passes for path in each.files):
@@ -279,14 +270,13 @@ def describe_worth(launches: int, left: int, exact: bool) -> str:
 
 def list_kept_launches(context: SessionContext, missing: Iterable[Case]) -> list[CalibrationLaunch]:
     """List the launches of cases without a reference that an interrupted calibration has left."""
-    known = read_comparable_launches(context.work.root, context.request.selection)
+    known = learning.read_comparable_launches(context.work.root, context.request.selection)
     keys = {case.key for case in missing}
-    now = find_conditions_now(context)
+    now = learning.find_conditions_now(context)
     return [launch for launch in select_as_now(known, now) if not keys.isdisjoint(launch.values)]
 
 
 def count_launches(launches: Iterable[CalibrationLaunch], cases: Iterable[Case]) -> int:
-    """Count the launches that every one of these cases has."""
     samples = collect_samples(launches)
     return min(len(samples[case].launches) if case in samples else 0 for case in cases)
 
@@ -341,7 +331,7 @@ def run_calibration_pass(
     try:
         update.refuse_mixed(new)
         cases = {case for case in collect_samples(new) if only is None or case in only}
-        known = read_comparable_launches(work.root, selection)
+        known = learning.read_comparable_launches(work.root, selection)
         only_new = only is not None
         hold = None if take or only_new else held.update
         paths = update.update_references(root, known, cases, only_new, keep, hold)

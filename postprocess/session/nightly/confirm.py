@@ -5,8 +5,6 @@ regressed (:mod:`postprocess.stats.detection`), so that two further sessions dec
 suspects.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,7 +57,6 @@ def run_confirmation(work: WorkDirectory, request: Request, progress: Progress) 
 def confirm_within(work: WorkDirectory, request: Request, progress: Progress, minutes: int, status: int) -> int:
     """Measure again what a night left suspect, until all is decided or so many minutes are over.
 
-    :param status: exit status of the night
     :return: the worst of all sessions
     """
     end = time.monotonic() + 60.0 * minutes

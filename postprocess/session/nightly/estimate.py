@@ -1,7 +1,5 @@
 """How long a night takes, before it begins: its own launches, and before them those of a calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

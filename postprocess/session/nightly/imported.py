@@ -1,7 +1,5 @@
 """What a site's own ReFrame ran, judged, stored and reported like a night. Nothing is measured again."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections import Counter

@@ -6,8 +6,6 @@ no center creeps. Each lesson is a file of the ledger; ``./plumbline references 
 Reviewed references never learn.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -58,9 +56,6 @@ def conclude_calibration(
     """Say what came of all passes of a calibration, and show their verdicts in one table; the exit status.
 
     It is 0 if each case has a reference that judges, though fewer launches may count than were wanted.
-
-    :param root: where the references were written
-    :param ledger: launches that are there now
     """
     progress, request = context.progress, context.request
     lost = [*list_all_lost(passes), *list_excluded_passes(passes, ledger)]
@@ -202,7 +197,6 @@ class Lesson:
 def learn_night(work: WorkDirectory, lesson: Lesson, causes: Sequence[str], others: float | None) -> str:
     """Add what a night measured of well cases to their provisional references; return what to note of it.
 
-    :param causes: confirmed causes in common
     :param others: share of the machine, from 0 to 1, that other work used; None where it is not known
     """
     open_cases = select_learning(work, lesson)

@@ -4,8 +4,6 @@ A governor, a boost that is off, a link at a lower rate or another firmware expl
 and the witness read them on every node that a launch runs on.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +57,6 @@ def list_fabrics(nodes: Facts) -> list[str]:
 def describe_node_facts(work: Path, finished: Sequence[FinishedLaunch], now: str) -> list[str]:
     """Describe what changed and what differs in lines, and remember how the nodes are set up now.
 
-    :param work: the work directory
     :param now: when the session began, in UTC
     """
     told = collect_node_facts(finished)
@@ -132,10 +129,7 @@ class KnownLaunches:
 
 
 def describe_late_nodes(work: Path, finished: Sequence[FinishedLaunch]) -> list[str]:
-    """Describe who was late in the launches of a night, each in one line, and remember them.
-
-    :param work: the work directory
-    """
+    """Describe who was late in the launches of a night, each in one line, and remember them."""
     known = recall(work / LATE_FILE, KnownLaunches)
     partitions: dict[str, list[FinishedLaunch]] = defaultdict(list)
     for run in finished:

@@ -5,8 +5,6 @@ nothing, than when they were last calibrated; nor one that talks by TCP in a nod
 faster network. Such an environment is not calibrated either. What no library tells is told as unknown.
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections import defaultdict
@@ -56,8 +54,6 @@ class KnownTransports:
 
 @dataclass(frozen=True)
 class ReferenceOrigin:
-    """Where the references of a partition and environment are from."""
-
     provenance: Mapping[str, Any]
     reviewed: bool  #: or only the work directory's own
 
@@ -178,7 +174,6 @@ class TransportProof:
             yield (f"transports on {partition}: not all are read, for a job there lost its nodes or got none")
 
     def describe_unknown(self, place: Place) -> str:
-        """Describe why nothing is known of a place."""
         return "unknown (its start failed)" if place in self.silent else "unknown"
 
 

@@ -66,7 +66,6 @@ def no_end(lines: list[dict]) -> list[dict]:
 
 
 def tamper(kind: str, file: Path) -> None:
-    """Change the file."""
     text = file.read_text()
     if kind == "truncated":
         file.write_text(text[: len(text) * 2 // 3])

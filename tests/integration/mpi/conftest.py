@@ -1,7 +1,5 @@
 """What the tests on real MPIs share."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.mpi import Installation, of_family

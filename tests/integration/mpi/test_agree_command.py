@@ -1,7 +1,5 @@
 """``./plumbline agree`` as a user runs it, on MPIs for which there is an IMB without Spack."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Another binding than that of the references, on a real MPI: not comparable, unless the site accepts it."""
 
-from __future__ import annotations
-
 import json
 from datetime import date, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``./plumbline agree --bindings`` on real MPIs, and the faults that make a language look fast."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

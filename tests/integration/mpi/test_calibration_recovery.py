@@ -1,7 +1,5 @@
 """A calibration that was killed in the middle, with a real MPI: nothing that ended is lost, nor taken twice."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

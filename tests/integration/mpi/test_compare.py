@@ -1,7 +1,5 @@
 """Comparisons on real MPIs: a kill, a side that does not build, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An MPI that only a container has: a mount namespace with a folder of its own stands for an image."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

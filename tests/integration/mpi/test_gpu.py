@@ -1,7 +1,5 @@
 """A site with GPUs, on a machine without: what cannot be measured is said, and nothing passes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Planted faults, end to end, on real MPIs: each safeguard is seen to work, and which verdict it gives."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -1,7 +1,5 @@
 """Real MPIs on a UCX or libfabric in another place than their own, and all their messages through it."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +19,6 @@ PAIRS = [(name, family) for name, known in KNOWN.items() for family in known.env
 
 
 def list_own_mpis() -> list[Mpi]:
-    """The MPIs of this machine as they are."""
     return [mpi for mpi in load_inventory(work_directory()).mpis if not mpi.layer and not mpi.standard_abi]
 
 

@@ -1,7 +1,5 @@
 """A first night and a second one, as a user has them, without Spack and with it."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Nights whose output nobody reads, or that are killed: what they measured is kept."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

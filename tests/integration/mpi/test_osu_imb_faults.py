@@ -4,8 +4,6 @@ OSU is played by ``tests/faults/standin_osu.c``, a program for each benchmark, a
 real one, with a script in front of it that spoils its output.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """OSU and IMB beside mpicost, as a user runs them where there is no Spack: IMB from Intel MPI's wheel."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The checks under a site's own ReFrame, with configurations that know nothing of Plumbline."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

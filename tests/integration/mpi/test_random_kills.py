@@ -3,8 +3,6 @@
 30 rounds instead of 2: ``PLUMBLINE_THOROUGH=1``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """A whole self-test on a real MPI: an unchanged night and a planted one."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

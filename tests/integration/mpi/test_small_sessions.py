@@ -1,7 +1,5 @@
 """Sessions that answer one question each on a real MPI: what they flush, what is planted, and kernels."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """One mpicost of the standard ABI on two real MPIs: MPICH 5 and Intel MPI, both from wheels."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

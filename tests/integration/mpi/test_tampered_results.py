@@ -1,7 +1,5 @@
 """Results that arrive damaged, or that are of something else than was planned, end to end."""
 
-from __future__ import annotations
-
 import stat
 import sys
 from pathlib import Path

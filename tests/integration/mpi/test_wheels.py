@@ -1,7 +1,5 @@
 """Real wheels: what they are, and IMB of Intel MPI's on the MPIs that it fits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

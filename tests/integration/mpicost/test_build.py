@@ -1,7 +1,5 @@
 """The build of mpicost: no warnings, no complaints of the sanitizers, a hash that follows the sources."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

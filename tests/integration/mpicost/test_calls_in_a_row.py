@@ -1,7 +1,5 @@
 """Calls in a row: back to back as OSU and IMB time, and a trial that is a loop of many, told per call."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The common clock of mpicost across hosts, on two hosts made of one."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The controls of mpicost: what ranks do without MPI is timed and verified like any routine."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 from pathlib import Path

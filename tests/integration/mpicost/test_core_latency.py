@@ -1,7 +1,5 @@
 """How far apart the cores of neighbouring ranks are: measured before and after each visit, without MPI."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The library with which the self-test plants delays: what it delays, by how much, and what it leaves alone."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import subprocess

@@ -1,7 +1,5 @@
 """mpicost on MPIs that lie, and what stands between its stamps. Faults are planted with PMPI."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Buffers on a GPU, with a stand-in for the driver whose memory nobody but its copies and the MPI may touch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

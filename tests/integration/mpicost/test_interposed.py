@@ -1,7 +1,5 @@
 """What stands in front of an MPI is in the run record: of mpicost, and of programs that are not ours."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The JSON writer of the C program: whatever bytes come in, valid JSON goes out."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

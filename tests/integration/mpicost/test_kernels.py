@@ -1,7 +1,5 @@
 """The application kernels find the known results at any number of processes, and tell wrong ones."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a launch tells of who was held up, on real MPIs and in simulated time."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path

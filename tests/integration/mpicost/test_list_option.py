@@ -1,7 +1,5 @@
 """Which cases mpicost has: unasked those of the two papers, and on request those of the table in Python."""
 
-from __future__ import annotations
-
 import pytest
 
 from postprocess.model.routines.mpicost import ROUTINES

@@ -1,7 +1,5 @@
 """What the C programs read of their nodes: processors, on one host and on several, and facts of set-up."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

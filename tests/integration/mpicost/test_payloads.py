@@ -1,7 +1,5 @@
 """Payloads of any number of bytes, none included: single routines, operations put together, swaps and sends."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

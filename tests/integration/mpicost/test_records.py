@@ -1,7 +1,5 @@
 """What mpicost measures and writes, on real MPIs."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """A launch that visits its cases several times, each time for a share of their trials."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

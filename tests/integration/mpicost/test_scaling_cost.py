@@ -1,7 +1,5 @@
 """What mpicost sends for itself grows no faster than log2 p on any rank: counted, in simulated time."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """MPIs whose results pass where only a part of the bits is looked at, or the same data again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

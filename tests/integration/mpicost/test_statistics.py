@@ -1,7 +1,5 @@
 """The statistics of the C program agree with those in Python, which are held against the text of the papers."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import asdict
 from pathlib import Path

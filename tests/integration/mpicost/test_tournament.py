@@ -1,7 +1,5 @@
 """The tournament of mpicost: every rank plays with every other once, and every pair's times are kept."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Sequence
 from itertools import combinations

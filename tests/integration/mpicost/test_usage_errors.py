@@ -1,7 +1,5 @@
 """Wrong use of mpicost: one line on rank 0, exit code 2 on all ranks, and no hang."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The witness, preloaded into programs that are not ours: what it proves, and what it leaves alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

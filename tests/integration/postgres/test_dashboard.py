@@ -1,7 +1,5 @@
 """The views in PostgreSQL, and each query of the dashboard over them, on a real server."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

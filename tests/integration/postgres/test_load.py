@@ -1,7 +1,5 @@
 """The store in PostgreSQL, a real one: each session whole and once, and no password anywhere."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading

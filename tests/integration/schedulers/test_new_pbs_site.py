@@ -1,7 +1,5 @@
 """A cluster with PBS, from what its commands print to a site file that is well. PBS itself is not here."""
 
-from __future__ import annotations
-
 import platform
 import re
 from functools import partial

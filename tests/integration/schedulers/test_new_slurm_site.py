@@ -1,7 +1,5 @@
 """A cluster that Plumbline has never seen, from nothing to a first verdict."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The cluster of the tests: real, private, quick to come and without a trace when it goes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What the tests on simulated machines share."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

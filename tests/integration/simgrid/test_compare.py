@@ -1,7 +1,5 @@
 """Comparisons of simulated machines, whose true ratios are known: what is said of them must be exactly that."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

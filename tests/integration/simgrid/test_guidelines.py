@@ -1,7 +1,5 @@
 """``./plumbline guidelines`` on a simulated machine, whose time repeats: what loses is found, and mended."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ With exact references every difference shows. What a person wants to know of a n
 with noise of a stated kind over the exact times: they are multiplied by exp(0.5% z), z standard normal.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The doctor on simulated machines whose bad cables are known: what it must name, and nothing else."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

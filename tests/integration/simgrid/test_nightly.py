@@ -1,7 +1,5 @@
 """Simulated machines as a user runs them, held against the references that come with Plumbline."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """An offer from its rules to references on simulated machines: as offered, as delivered, and slower."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

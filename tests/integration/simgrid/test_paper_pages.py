@@ -1,7 +1,5 @@
 """The pages of the papers by the commands of docs/papers.md, on simulated machines and on two real MPIs."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -1,7 +1,5 @@
 """What takes long in simulated time is planned on request only."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.support.plumbline_runner import Workshop

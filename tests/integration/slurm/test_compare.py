@@ -1,7 +1,5 @@
 """Comparisons on the cluster of the tests: pairs on the same nodes, and nodes that are taken away."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -69,7 +67,6 @@ def wait_for(begun: subprocess.Popen[str], what: str, is_there: Callable[[], boo
 
 
 def nodes_of(done: ComparisonPass) -> str:
-    """The nodes of its only launch."""
     (launch,) = done.launches
     return launch.place["nodes"]
 

@@ -1,7 +1,5 @@
 """A case that is slow on some nodes is measured again on others: real jobs, one sick node."""
 
-from __future__ import annotations
-
 import pytest
 
 from postprocess.references.reference_file import locate_references

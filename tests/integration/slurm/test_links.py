@@ -1,7 +1,5 @@
 """The doctor on the cluster of the tests: real jobs, real MPI, and one node that is slow to send."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Nights on the cluster of the tests: real jobs and MPIs, and all that keeps a job from its end."""
 
-from __future__ import annotations
-
 import json
 import resource
 import shlex
@@ -76,7 +74,6 @@ class Place:
         return list(self.head.home.glob(f"sessions/*/raw/*.{kind}"))
 
     def jobs(self) -> list[str]:
-        """What is in the queue."""
         return self.cluster.queue()
 
     def queue_is_empty(self) -> bool:

@@ -3,8 +3,6 @@
 The mirror is that of the user's cache, which ``./plumbline mirror create ~/.cache/plumbline/mirror`` makes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

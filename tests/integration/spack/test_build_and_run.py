@@ -3,8 +3,6 @@
 The MPIs are those of the work directory, which ``./plumbline test`` has set up.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -21,15 +19,9 @@ from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
 from site_configs.programs.program import PRODUCTS
+from spack_envs import layout
 from spack_envs.install import Builder
 from spack_envs.installation import Installation
-from spack_envs.layout import (
-    SourceError,
-    SpackCommands,
-    SpackEnvironmentError,
-    read_locked_hash,
-    spack_environment_variables,
-)
 from spack_envs.machine import SpackEnvironment, write_environment
 from spack_envs.mirror.use import find_default_mirror as default_mirror
 from spack_envs.provide import MirroredSources, NoSpack, Spack, provide_spack
@@ -105,7 +97,7 @@ class Site:
 
     def call(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         """Run a Spack command."""
-        variables = spack_environment_variables(self.work, self.spack.executable)
+        variables = layout.spack_environment_variables(self.work, self.spack.executable)
         env = {**os.environ, **variables, "HOME": str(self.home)}
         return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
@@ -174,7 +166,7 @@ def test_every_mpi_gets_its_own_program(site, mpis, tmp_path):
         assert not environment.changed
         assert site.install(mpi) == program
         find = ["spack", "-e", str(environment.directory), "find", "--format", "{hash}", "mpicost"]
-        assert site.run(find) == read_locked_hash(environment.directory)
+        assert site.run(find) == layout.read_locked_hash(environment.directory)
     assert {program: built(program) for program in before} == before
 
 
@@ -223,7 +215,7 @@ def test_failed_build_says_so_and_keeps_the_old_program(site, mpis, some_source,
     some_source.write_text("#error broken\n")
     environment = site.environment(mpis[0])
     builder = Builder(site.work, site.spack.executable, environment.directory, print)
-    with declared.raises(SpackEnvironmentError):
+    with declared.raises(layout.SpackEnvironmentError):
         builder.install("mpicost")
     assert program.exists()
 
@@ -237,7 +229,7 @@ def test_missing_build_tool_is_not_compiled(site, mpis, tmp_path):
     (copy / "spack.lock").unlink(missing_ok=True)
     text = (copy / "machine.yaml").read_text()
     (copy / "machine.yaml").write_text(text.replace("spec: cmake@", "spec: cmake@1.").strip())
-    done = site.call(SpackCommands(copy).concretize)
+    done = site.call(layout.SpackCommands(copy).concretize)
     assert done.returncode != 0
     assert "cmake" in done.stdout + done.stderr
 
@@ -278,7 +270,7 @@ def all_programs(site: Site, mpi: Mpi) -> dict[str, Installation]:
     """OSU or IMB, or both, and mpicost, for an MPI."""
     try:
         return {name: site.build(mpi, name) for name in BUILT[mpi.family]}
-    except SourceError as error:
+    except layout.SourceError as error:
         pytest.skip(f"OSU and IMB were not built: {error}")
 
 
@@ -365,10 +357,10 @@ def test_broken_recipe_hurts_no_other_program(site, mpis, edited, declared: Decl
     """What is solved and installed alone needs no OSU that was whole before."""
     before = site.build(mpis[0], "mpicost").prefix
     edited(recipe("osu_micro_benchmarks"), "return [*super()", "raise ValueError('broken')  # ")
-    with declared.raises(SpackEnvironmentError):
+    with declared.raises(layout.SpackEnvironmentError):
         try:
             site.build(mpis[0], "osu")
-        except SourceError as error:
+        except layout.SourceError as error:
             pytest.skip(f"OSU cannot be built: {error}")
     assert site.build(mpis[0], "mpicost").prefix == before
 
@@ -378,7 +370,7 @@ def test_broken_recipe_hurts_no_other_program(site, mpis, edited, declared: Decl
 def test_version_that_is_not_known_hurts_no_other_program(site, mpis, edited, declared: Declared):
     before = site.build(mpis[0], "mpicost").prefix
     edited("common/definitions.yaml", "osu-micro-benchmarks@7.4", "osu-micro-benchmarks@99")
-    with declared.raises(SpackEnvironmentError):
+    with declared.raises(layout.SpackEnvironmentError):
         site.build(mpis[0], "osu")
     assert site.build(mpis[0], "mpicost").prefix == before
 
@@ -405,7 +397,7 @@ def test_program_that_was_compiled_otherwise_than_meant_is_not_installed(
     site, mpis, edited, declared: Declared
 ):
     edited(recipe("mpicost"), 'level = "-O3"', 'level = "-O2"')
-    with declared.raises(SpackEnvironmentError):
+    with declared.raises(layout.SpackEnvironmentError):
         site.build(mpis[0], "mpicost")
 
 
@@ -419,6 +411,6 @@ def test_source_that_cannot_be_had_is_told_in_seconds(site, mpis, tmp_path, monk
     away = replace(site, work=tmp_path / "work", sources=None)
     assert away.install(mpis[0]).exists()
     for name, address in (("osu", "https://mvapich"), ("imb", PRODUCTS["imb"].git)):
-        with declared.raises(SourceError) as caught:
+        with declared.raises(layout.SourceError) as caught:
             away.build(mpis[0], name)
         assert address in str(caught.value)

@@ -1,7 +1,5 @@
 """A first night with Spack."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

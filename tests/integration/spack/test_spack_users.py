@@ -1,7 +1,5 @@
 """Our repository of recipes in a user's own Spack: added, installed from, tested, and built by ReFrame."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

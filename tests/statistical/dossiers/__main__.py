@@ -4,8 +4,6 @@ Each dossier compares an MPI with itself: the new side is delayed in a known way
 library of delays is loaded and idle. That proves the rules of ``compare``, not a machine, and takes hours.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

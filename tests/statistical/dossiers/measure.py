@@ -1,7 +1,5 @@
 """The self-test of ``compare``: each MPI is held against itself, one side delayed, and what comes is scored."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Sequence
@@ -148,7 +146,6 @@ def read_dossier(directory: Path, planned: PlannedDossier) -> FinishedDossier:
 def describe_cases(
     stored: StoredComparison, judged: JudgedComparison, planned: PlannedDossier
 ) -> list[DossierCase]:
-    """Describe what a dossier says of each case."""
     pairs = collect_pairs(stored.passes, stored.header.seed)
     return [
         DossierCase(

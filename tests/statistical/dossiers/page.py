@@ -1,7 +1,5 @@
 """The result of a self-test of ``compare``: tables for a terminal, Markdown, JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -14,7 +12,6 @@ from tests.statistical.dossiers.score import DossierScores, PlantedScore, Unchan
 
 
 def build_dossier_tables(scores: DossierScores) -> list[TextTable]:
-    """Build the tables."""
     tables = [build_plant_table(scores.plants), build_unchanged_table(scores.unchanged)]
     if scores.accused:
         rows = tuple((f"dossier {number}", key, f"{ratio:.3f}") for number, key, ratio in scores.accused)
@@ -24,7 +21,6 @@ def build_dossier_tables(scores: DossierScores) -> list[TextTable]:
 
 
 def build_plant_table(plants: Sequence[PlantedScore]) -> TextTable:
-    """Build the table of what was caught of each plant."""
     columns = ("dossiers", "void", "intended", "realised", "targets", "promised", "caught")
     columns += ("undecided", "missed", "beyond margin", "waved through", "beside", "falsely called")
     rows = tuple(

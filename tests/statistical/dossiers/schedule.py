@@ -3,8 +3,6 @@
 What comes of them is judged again from their own passes, which are kept: every figure can be computed again.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter
@@ -129,17 +127,13 @@ def schedule_dossiers(
 
 
 def list_dossiers(begun: DossiersHeader) -> list[PlannedDossier]:
-    """List all dossiers of a self-test, done or not.
-
-    :raises UsageError: as :func:`schedule_dossiers` does
-    """
+    """List all dossiers of a self-test, done or not. Raises UsageError as :func:`schedule_dossiers` does."""
     cases = [Case.from_key(key) for key in begun.keys]
     plants = [INJECTION_KINDS[name] for name in begun.plants]
     return schedule_dossiers(cases, plants, begun.times, begun.unchanged, begun.seed)
 
 
 def locate_dossier(directory: Path, planned: PlannedDossier) -> Path:
-    """Locate the folder of a dossier."""
     return directory / f"dossier-{planned.number:03}"
 
 
@@ -159,10 +153,7 @@ def resume_or_begin_dossiers(directory: Path, asked: DossiersHeader) -> Dossiers
 
 
 def read_dossiers_header(directory: Path) -> DossiersHeader:
-    """Read what a self-test was begun with.
-
-    :raises UsageError: if the file is missing or damaged
-    """
+    """Read what a self-test was begun with. Raises UsageError if the file is missing or damaged."""
     path = directory / FILE
     try:
         begun = read_record(path, DossiersHeader)

@@ -7,8 +7,6 @@ pairs scatter: it is the power of the paired t test at the last look, at the lev
 leave to that many.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter
@@ -65,7 +63,6 @@ class UnchangedScore:
         return self.verdicts.get(PairedVerdict.SLOWER, 0)
 
     def share(self, verdict: str) -> float:
-        """Return the share of the cases with a verdict."""
         return self.verdicts.get(verdict, 0) / self.cases if self.cases else 0.0
 
 
@@ -111,7 +108,6 @@ def score_dossiers(dossiers: Sequence[FinishedDossier], planned: int) -> Dossier
 
 
 def score_planted(name: str, dossiers: Sequence[FinishedDossier]) -> PlantedScore:
-    """Score the dossiers with one plant."""
     plant = INJECTION_KINDS[name]
     own = [each for each in dossiers if each.planned.plant == name]
     sound = [each for each in own if not each.void]

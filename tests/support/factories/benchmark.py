@@ -1,7 +1,5 @@
 """Starts of OSU and IMB: their plan, what they print and what their witness writes, for tests to damage."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The tables of benchmarks of OSU and IMB as tests read them: ReFrame makes checks for a site only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +10,6 @@ from tests.support.request import made_for_a_site
 
 
 def checks() -> dict[str, type]:
-    """The check of each program."""
     with pytest.MonkeyPatch.context() as patch, made_for_a_site(patch):
         from reframe_checks.imb import imb
         from reframe_checks.osu import osu

@@ -1,7 +1,5 @@
 """Nights in which many cases are slower together, and calibrations whose launches differ as launches do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Made-up series of nights for the tests of drift."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
@@ -26,7 +24,6 @@ def started(night: int) -> str:
 
 
 def session(night: int) -> str:
-    """Its name."""
     return (FIRST + timedelta(days=night)).strftime("%Y%m%dT%H%M%SZ-4711")
 
 
@@ -60,7 +57,6 @@ def nights(logs: Sequence[float], case: Case = CASE, unit: str = SECONDS, epoch:
 
 
 def row(case: Case, night: int, value: float | None, **more) -> StoreRow:
-    """One launch of a case in a night."""
     known = {"launch": 1, "verdict": Verdict.PASS if value else Verdict.CRASHED}
     known |= {"reference": REFERENCE, "lower": 0.95 * REFERENCE, "upper": 1.05 * REFERENCE}
     known |= {"value": value, "mpi_library": "MPICH Version: 5.0.2", "mode": "nightly"}

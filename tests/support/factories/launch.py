@@ -1,7 +1,5 @@
 """Planned launches and what became of them, for the tests of all that lies between plan and summary."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Launches of calibrations as the ledger has them, for tests to vary."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Made-up machines for the tests of the links' analysis: nodes, noise, far switches, and planted faults."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
@@ -38,7 +36,6 @@ class Machine:
     slow_pairs: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def measure(self, rng: np.random.Generator, size: int = 1_000_000) -> PairTimes:
-        """The times of one way of measuring."""
         shape = (self.launches, self.nodes, self.nodes)
         own = rng.normal(0, self.node_spread, self.nodes)
         log = own[:, None] + own[None, :] + rng.normal(0, self.pair_spread, shape[1:])
@@ -85,7 +82,6 @@ class Tournament:
 
     @property
     def rounds(self) -> range:
-        """Numbers of the rounds."""
         count = len(self.nodes)
         return range(1, count + count % 2)
 
@@ -111,7 +107,6 @@ class Tournament:
         return record.case_record(routine, size, peer, TRIALS, **changes)
 
     def records(self) -> list[dict[str, Any]]:
-        """All records of the launch."""
         quiet = [
             self.case("pingpong", peer, size, np.array([self.trials(self.nodes[0], node, size)]))
             for size in self.sizes

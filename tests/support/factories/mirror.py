@@ -1,7 +1,5 @@
 """A mirror of a few bytes."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Offers as ``offer run`` leaves them, made of the records of samples, for tests to forge."""
 
-from __future__ import annotations
-
 import calendar
 import json
 from collections.abc import Callable, Sequence
@@ -11,17 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from postprocess.extensions.procurement import offer
 from postprocess.extensions.procurement.builds import OfficialSource
-from postprocess.extensions.procurement.offer import (
-    RULES,
-    SCHEMA,
-    TELL,
-    OfferHeader,
-    OfferPass,
-    append_line,
-    hash_last_line,
-    locate_session,
-)
 from postprocess.extensions.procurement.rules.layouts import MachineFacts
 from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.model.plan import PlannedLaunch, write_launch
@@ -109,10 +98,12 @@ def make_offer(
     if factors is None:
         factors = np.exp(np.random.default_rng(seed).normal(0.0, 0.01, 5)).tolist()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / RULES).write_text(rules)
-    (folder / TELL).write_text(told)
-    header = OfferHeader(SCHEMA, hash_rules(folder / RULES), "local", "cpu", moment(0, day=day), "0.1.0")
-    append_line(folder, header)
+    (folder / offer.RULES).write_text(rules)
+    (folder / offer.TELL).write_text(told)
+    header = offer.OfferHeader(
+        offer.SCHEMA, hash_rules(folder / offer.RULES), "local", "cpu", moment(0, day=day), "0.1.0"
+    )
+    offer.append_line(folder, header)
     for number, factor in enumerate(factors, 1):
         add_pass(folder, number, factor, category, day)
     return folder
@@ -121,14 +112,14 @@ def make_offer(
 def add_pass(folder: Path, number: int, factor: float, category: str = "baseline", day: int = DAY) -> None:
     """Add a pass with a launch of each program."""
     name = f"202611{day}T09{number:02d}00Z-1"
-    session = locate_session(folder, name)
+    session = offer.locate_session(folder, name)
     leave_own(session, number, factor, day)
     leave_osu(session, number, factor, day)
-    done = OfferPass(
-        number, hash_last_line(folder), name, category, MACHINE, moment(number, day=day),
+    done = offer.OfferPass(
+        number, offer.hash_last_line(folder), name, category, MACHINE, moment(number, day=day),
         moment(number, 30, day), ("./plumbline", "offer", "run"),
     )  # fmt: skip
-    append_line(folder, done)
+    offer.append_line(folder, done)
 
 
 def token_of(number: int, day: int = DAY) -> str:
@@ -156,7 +147,6 @@ def leave_own(session: Path, number: int, factor: float, day: int = DAY) -> None
 
 
 def leave_osu(session: Path, number: int, factor: float, day: int = DAY) -> None:
-    """What a start of OSU leaves."""
     launch = replace(benchmark.start(sizes=(8,)), token=token_of(number + 100, day))
     text = benchmark.osu_text(rows={8: benchmark.allreduce_row(8, 10 * factor)})
     leave_start(session, number, launch, text, day)
@@ -192,7 +182,6 @@ def leave_start(session: Path, number: int, launch: PlannedLaunch, text: str, da
 
 
 def session_of(folder: Path, number: int = 1) -> Path:
-    """The folder of a pass."""
     return sorted((folder / "sessions").iterdir())[number - 1]
 
 

@@ -4,8 +4,6 @@ The writers know nothing of the parsers: each line is put together from the widt
 own columns, beside the tables that a reader must find in it.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import time
@@ -95,7 +93,6 @@ def osu_cells(draw: Callable[..., Any], columns: list[str]) -> dict[str, tuple[s
 
 @st.composite
 def osu_outputs(draw: Callable[..., Any]) -> tuple[str, ProgramOutput]:
-    """A whole output of an OSU program and what is in it."""
     kind = draw(st.sampled_from(sorted(OSU_KINDS)))
     title, columns, before, notes = OSU_KINDS[kind]
     version = draw(st.sampled_from(["", "5.6.3", "7.4"]))
@@ -221,7 +218,6 @@ def imb_head(banner: str, listed: list[str], old: bool) -> list[str]:
 
 @st.composite
 def imb_outputs(draw: Callable[..., Any]) -> tuple[str, ProgramOutput]:
-    """A whole output of an IMB program and what is in it."""
     banner, version = draw(st.sampled_from(BANNERS))
     listed = draw(st.lists(st.sampled_from(sorted(IMB_KINDS)), min_size=1, unique=True))
     old = version.startswith("3")
@@ -243,7 +239,6 @@ def imb_outputs(draw: Callable[..., Any]) -> tuple[str, ProgramOutput]:
 def imb_table(
     draw: Callable[..., Any], lines: list[str], name: str, groups: int, mode: str | None, how: tuple[bool, bool]
 ) -> Iterator[OutputTable]:
-    """Write a table and tell what is in it: one for each group that is shown."""
     checked, shown = how
     columns, sized = IMB_KINDS[name]
     checked = checked and sized

@@ -1,7 +1,5 @@
 """A made-up session on simulated machines that stand for the papers', with times from a plain model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

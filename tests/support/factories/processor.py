@@ -1,7 +1,5 @@
 """What ``/proc/cpuinfo`` says on machines of several kinds, and what each is called."""
 
-from __future__ import annotations
-
 import platform
 
 X86 = """processor	: 0

@@ -1,7 +1,5 @@
 """A valid launch file of mpicost, built here, for the tests to damage."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

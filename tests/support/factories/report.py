@@ -1,7 +1,5 @@
 """Made-up nights for the tests of the report: three MPIs, every routine, all that can go wrong."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile

@@ -1,7 +1,5 @@
 """What the commands of schedulers print on large machines, written after their manuals and public examples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from site_configs.mpi.probe import ProbeError

@@ -1,7 +1,5 @@
 """What a set-up finds on a machine: the machine, an MPI and Spack."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from site_configs.mpi.family import Mpi

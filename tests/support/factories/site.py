@@ -1,7 +1,5 @@
 """Machines as ``site new`` may find them, and site files that come of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

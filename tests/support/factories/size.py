@@ -1,7 +1,5 @@
 """Made-up nights of the reference benchmarks: many sizes, two units, no trials."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """References with a stated center and spread in the place of those that a machine measured."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta

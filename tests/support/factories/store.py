@@ -1,7 +1,5 @@
 """Nights of a site, made up and written as a real one writes them; and stores of an older version."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone
@@ -118,7 +116,6 @@ class Site:
 
 
 def session_name(number: int) -> str:
-    """The name of the session of a night."""
     return (FIRST_NIGHT + timedelta(days=number)).strftime("%Y%m%dT%H%M%SZ-4711")
 
 

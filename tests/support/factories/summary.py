@@ -1,7 +1,5 @@
 """Sessions that have ended, with the summaries that they leave."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

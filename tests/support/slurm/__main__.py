@@ -1,7 +1,5 @@
 """A cluster for a person: ``python -m tests.support.slurm up DIRECTORY``, and ``down DIRECTORY`` afterwards."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Whether a Slurm cluster can be had here, and if not, why: one reason that a skipped test gives."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -80,7 +80,6 @@ class Cluster(Machines):
         return said.split()[0]
 
     def bring_up(self) -> None:
-        """Bring it up."""
         if reason := reason_not_here(self.accounting):
             raise Unavailable(reason)
         self.directory = self.directory.absolute()

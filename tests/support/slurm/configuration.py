@@ -1,7 +1,5 @@
 """The files that Slurm's daemons read. Sockets are in ``/run``, which the cluster has of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

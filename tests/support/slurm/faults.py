@@ -1,7 +1,5 @@
 """What can happen to a cluster, planted: nodes that die or are slow, a scheduler that is away."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cluster as tests take it: a module that wants one writes a fixture of its own scope around this."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

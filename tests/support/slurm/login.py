@@ -1,7 +1,5 @@
 """Runs ``./plumbline`` on the head node of a cluster, which sees no process of the nodes, as on a real one."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Machines on this machine: name spaces with a host name, a network address and processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -141,10 +139,7 @@ def running_supervisor(directory: Path) -> int:
 
 
 def wait_until(what: str, ready: Callable[[], bool], seconds: float = LIMIT) -> None:
-    """Wait until something is so.
-
-    :raises TimeoutError: if it is not so in time; ``what`` says what.
-    """
+    """Wait until something is so. Raises TimeoutError if it is not so in time; ``what`` says what."""
     deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > deadline:

@@ -1,7 +1,5 @@
 """The site file of a cluster of the tests: what ``site_configs/slurm_cluster.py`` is copied for, filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -10,8 +10,6 @@ name to address, and whether to end with the process that started it), writes on
 name to process number of its process 1, as the outside sees it), and waits for SIGTERM.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -55,7 +53,6 @@ def separate(directory: Path) -> None:
 
 
 def start_machine(name: str) -> subprocess.Popen[str]:
-    """Start process 1 of a machine."""
     return subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", *ISOLATED, "sh", "-c", PROCESS_1, "sh", name],
         stdin=subprocess.DEVNULL,

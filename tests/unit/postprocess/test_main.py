@@ -1,7 +1,5 @@
 """The command line: whatever is typed wrong costs one line and exit status 2, never a traceback."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

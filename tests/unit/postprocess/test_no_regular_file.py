@@ -1,7 +1,5 @@
 """A pipe or an endless device in the place of a file is refused at once, by whoever reads it."""
 
-from __future__ import annotations
-
 import ast
 import os
 from collections.abc import Callable, Iterator

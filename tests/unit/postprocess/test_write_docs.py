@@ -1,7 +1,5 @@
 """What is generated from the parser is current, complete, and works in the tools that read it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
@@ -55,32 +53,12 @@ def set_by_users(text: str) -> set[str]:
     return {f"PLUMBLINE_{name}" for name in names if not name.startswith("DELAY")}
 
 
-def test_the_manual_page_has_every_variable_that_the_sources_read():
+def test_the_page_has_every_variable_that_the_sources_read():
     folders = ("postprocess", "site_configs", "spack_envs", "reframe_checks")
     sources = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     sources = [path for path in sources if path.name != "write_docs.py"]
     read = set_by_users("".join(path.read_text() for path in [ROOT / "plumbline", *sources]))
     assert read == {name for name in ENVIRONMENT if name.startswith("PLUMBLINE_")}
-
-
-def test_the_manual_page_has_its_sections_and_no_line_that_roff_takes_for_a_request():
-    lines = DOCUMENTS["plumbline.1"].splitlines()
-    titles = [line.removeprefix(".SH ") for line in lines if line.startswith(".SH ")]
-    assert titles == ["NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "OPTIONS", "ENVIRONMENT",
-                      "EXIT STATUS", "FILES", "SEE ALSO"]  # fmt: skip
-    known = {".SH", ".SS", ".TH", ".TP", ".PP", ".B", ".I", ".RS", ".RE", ".EX", ".EE", '.\\"'}
-    assert {line.split(" ")[0] for line in lines if line.startswith((".", "'"))} <= known
-
-
-@pytest.mark.skipif(not shutil.which("groff"), reason="no groff (Debian: apt-get install groff)")
-def test_groff_reads_the_manual_page_without_a_warning():
-    command = ["groff", "-man", "-Tutf8", "-wall", "-P-c", "-rLL=200n", str(DOCS / "plumbline.1")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    shown = re.sub(r".\x08", "", done.stdout)
-    assert all(f"plumbline {each.name}\n" in shown for each in EVERY if not each.below)
-    assert "./plumbline nightly --site mycluster --json summary.json" in shown
-    assert "--partition NAME,...\n" in shown
 
 
 def completed(words: str, folder: Path) -> list[str]:

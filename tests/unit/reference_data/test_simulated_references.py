@@ -1,7 +1,5 @@
 """The references of simulated machines, as they come with Plumbline."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Who has the last word on a variable of a check, as ReFrame itself plans it: dry runs, without an MPI."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Under a plain ReFrame: a selection that matches nothing fails, if there are no checks but ours."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -12,16 +10,6 @@ from reframe.frontend import cli
 from reframe.frontend.executors import Runner
 
 from reframe_checks.common import selection_guard
-from reframe_checks.common.selection_guard import (
-    LISTS,
-    are_all_ours,
-    chooses_tests,
-    guard_selection,
-    list_check_paths,
-    note_choice,
-    refuse_empty_runs,
-    refuse_unmatched_choices,
-)
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
@@ -65,8 +53,8 @@ def test_a_run_of_nothing_ends_before_reframe_passes_it(monkeypatch, line: str, 
     monkeypatch.setattr(selection_guard, "choices", {})
     monkeypatch.setattr(sys, "argv", ["reframe", "-c", CHECKS, "-r", *line.split()])
     if "-S" in line:
-        note_choice("routines", ["brodcast"], [], ["bcast", "gather"])
-    refuse_empty_runs()
+        selection_guard.note_choice("routines", ["brodcast"], [], ["bcast", "gather"])
+    selection_guard.refuse_empty_runs()
     with pytest.raises(SystemExit) as ended:
         Runner.runall(None, [])
     assert str(ended.value.code).startswith(f"plumbline: no case was run: {told}")
@@ -74,15 +62,15 @@ def test_a_run_of_nothing_ends_before_reframe_passes_it(monkeypatch, line: str, 
     assert ran == [["a case"]]
 
 
-@pytest.mark.parametrize("show", LISTS)
+@pytest.mark.parametrize("show", selection_guard.LISTS)
 def test_a_list_of_nothing_fails(monkeypatch, show: str):
     """``Found 0 check(s)`` with exit code 0 reads as if there were nothing to run."""
     shown: list[list[str]] = []
-    for each in LISTS:
+    for each in selection_guard.LISTS:
         monkeypatch.setattr(cli, each, lambda cases, *_, **__: shown.append(cases))
     monkeypatch.setattr(selection_guard, "choices", {})
     monkeypatch.setattr(sys, "argv", ["reframe", "-c", CHECKS, "-t", "nigthly", "-l"])
-    guard_selection()
+    selection_guard.guard_selection()
     getattr(cli, show)(["a case"], None)
     with pytest.raises(SystemExit) as ended:
         getattr(cli, show)([], None)
@@ -94,13 +82,13 @@ def test_a_list_of_nothing_fails(monkeypatch, show: str):
         "routines: brodcast: no check measures it; did you mean bcast?")  # fmt: skip
 def test_a_choice_with_a_word_that_matches_nothing_is_refused(declared: Declared, monkeypatch):
     monkeypatch.setattr(selection_guard, "choices", {})
-    note_choice("routines", ["bcast", "latency"], ["bcast"], ["bcast", "gather"])
-    note_choice("routines", ["bcast", "latency"], ["latency"], ["latency"])
-    note_choice("sizes", [8, 9], [8, 9])
-    refuse_unmatched_choices()  # each word is measured by some check
-    note_choice("routines", ["bcast", "brodcast"], ["bcast"], ["bcast", "gather"])
+    selection_guard.note_choice("routines", ["bcast", "latency"], ["bcast"], ["bcast", "gather"])
+    selection_guard.note_choice("routines", ["bcast", "latency"], ["latency"], ["latency"])
+    selection_guard.note_choice("sizes", [8, 9], [8, 9])
+    selection_guard.refuse_unmatched_choices()  # each word is measured by some check
+    selection_guard.note_choice("routines", ["bcast", "brodcast"], ["bcast"], ["bcast", "gather"])
     with pytest.raises(ValueError, match="brodcast") as told:
-        refuse_unmatched_choices()
+        selection_guard.refuse_unmatched_choices()
     declared.check((), 1, [str(told.value)])
 
 
@@ -116,9 +104,9 @@ def test_a_choice_with_a_word_that_matches_nothing_is_refused(declared: Declared
 )
 def test_only_a_run_of_our_checks_alone_is_looked_at(monkeypatch, words, ours):
     monkeypatch.delenv("RFM_CHECK_SEARCH_PATH", raising=False)
-    assert are_all_ours(list_check_paths(words)) is ours
+    assert selection_guard.are_all_ours(selection_guard.list_check_paths(words)) is ours
     monkeypatch.setenv("RFM_CHECK_SEARCH_PATH", os.pathsep.join([str(Path("/other")), ""]))
-    assert not are_all_ours(list_check_paths(words))
+    assert not selection_guard.are_all_ours(selection_guard.list_check_paths(words))
 
 
 @pytest.mark.parametrize(
@@ -133,4 +121,4 @@ def test_only_a_run_of_our_checks_alone_is_looked_at(monkeypatch, words, ours):
     ],
 )
 def test_tests_are_chosen_by_name_tag_or_expression(line: str, chosen: bool) -> None:
-    assert chooses_tests(line.split()) is chosen
+    assert selection_guard.chooses_tests(line.split()) is chosen

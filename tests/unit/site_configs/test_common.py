@@ -1,7 +1,5 @@
 """The pieces of a site file: what ReFrame and the checks are told of a machine."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import shlex
@@ -17,16 +15,7 @@ from reframe.core.backends import getlauncher
 from postprocess.base.sanitize import quote_word
 from postprocess.model.session import Selection
 from postprocess.runner import reframe
-from site_configs.common import (
-    SIMULATED,
-    EnvironmentLauncher,
-    environment,
-    is_oversubscribing,
-    partition,
-    processor,
-    site,
-    work_directory,
-)
+from site_configs import common
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import Inventory
@@ -50,14 +39,14 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mpich(**more) -> dict:
-    return environment(
+    return common.environment(
         "mpich-5", **{"family": "mpich", "library": "MPICH Version: 5", "launcher": "srun"} | more
     )
 
 
 def cpus(**more) -> dict:
     """A partition without environments, if nothing else is said."""
-    return partition("cpu", topology=TOPOLOGY, **{"environments": []} | more)
+    return common.partition("cpu", topology=TOPOLOGY, **{"environments": []} | more)
 
 
 def variables(entry: dict) -> dict[str, str]:
@@ -65,17 +54,17 @@ def variables(entry: dict) -> dict[str, str]:
 
 
 def test_the_work_directory_is_in_the_clone_unless_said_otherwise(monkeypatch, tmp_path: Path):
-    assert work_directory() == ROOT / ".plumbline"
+    assert common.work_directory() == ROOT / ".plumbline"
     monkeypatch.setenv("PLUMBLINE_HOME", "")
-    assert work_directory() == ROOT / ".plumbline"
+    assert common.work_directory() == ROOT / ".plumbline"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PLUMBLINE_HOME", "elsewhere")
-    assert work_directory() == tmp_path / "elsewhere"
+    assert common.work_directory() == tmp_path / "elsewhere"
 
 
 def test_the_launcher_of_an_environment_starts_so_many_processes():
     launcher = getlauncher("mpiexec-of-environment")
-    assert launcher is EnvironmentLauncher
+    assert launcher is common.EnvironmentLauncher
     words = ["/opt/my mpi/bin/mpiexec", "--bind-to", "core"]
     line = " ".join(launcher(words).command(SimpleNamespace(num_tasks=4)))
     assert shlex.split(line) == [*words, "-n", "4"]
@@ -151,7 +140,7 @@ def test_what_the_shell_sets_for_an_mpi_is_told_but_in_simulated_time(monkeypatc
     assert mpich()["extras"]["by_hand"] == {"shell": {"UCX_TLS": "tcp"}}
     ask(monkeypatch, shell={"FI_PROVIDER": "cxi"})
     assert mpich()["extras"]["by_hand"] == {"shell": {"FI_PROVIDER": "cxi"}}
-    assert mpich(family=SIMULATED)["extras"]["by_hand"] == {}
+    assert mpich(family=common.SIMULATED)["extras"]["by_hand"] == {}
     ask(monkeypatch, shell={})
     assert mpich()["extras"]["by_hand"] == {}
 
@@ -168,7 +157,7 @@ def test_a_value_that_the_user_sets_reaches_the_program_as_it_was_typed(value: s
 @pytest.mark.parametrize("expected", [True, False])
 def test_more_processes_than_cores_only_if_asked_for(monkeypatch, expected: bool):
     ask(monkeypatch, oversubscribe=expected)
-    assert is_oversubscribing() == expected
+    assert common.is_oversubscribing() == expected
     most = cpus()["extras"]["most_processes"]
     assert (most > TOPOLOGY.cores) == expected
     assert bool(mpich()["env_vars"]) == expected
@@ -205,7 +194,7 @@ def test_a_partition_says_what_it_measures_and_how():
 
 def test_a_node_in_reframes_terms():
     expected = {"num_cpus": 8, "num_cpus_per_core": 1, "num_cpus_per_socket": 4, "num_sockets": 2}
-    assert processor(TOPOLOGY) == expected
+    assert common.processor(TOPOLOGY) == expected
 
 
 def test_a_partition_may_have_any_key_of_reframes():
@@ -221,7 +210,7 @@ def test_a_partition_may_have_any_key_of_reframes():
 def a_site(**more) -> dict:
     place, more = cpus(environments=["mpich-5"]), {"modules_system": "lmod"} | more
     more = {"hostnames": ["login1"], "description": "A site"} | more
-    return site("here", partitions=[place], environments=[mpich()], **more)
+    return common.site("here", partitions=[place], environments=[mpich()], **more)
 
 
 def system(configuration: dict) -> dict:
@@ -286,10 +275,10 @@ def test_plumbline_sets_every_variable_that_sites_and_checks_read():
 
 
 def test_what_a_site_accepts_each_partition_does_and_the_nearer_word_counts():
-    own = partition("gpu", topology=TOPOLOGY, environments=[], accept={"compiler": "of the gpus"})
+    own = common.partition("gpu", topology=TOPOLOGY, environments=[], accept={"compiler": "of the gpus"})
     other = cpus()
     accept = {"compiler": "everywhere, it is", "binding": "another launcher"}
-    made = site("here", description="", partitions=[own, other], environments=[], accept=accept)
+    made = common.site("here", description="", partitions=[own, other], environments=[], accept=accept)
     gpu, cpu = (each["extras"]["accept"] for each in made["systems"][0]["partitions"])
     assert (gpu["compiler"], cpu["compiler"]) == ("of the gpus", "everywhere, it is")
     assert gpu["binding"] == cpu["binding"] == "another launcher"

@@ -1,7 +1,5 @@
 """The site files that come with Plumbline: each is well, and a night on it is as many cases as it says here."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

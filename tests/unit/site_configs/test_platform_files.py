@@ -1,7 +1,5 @@
 """The files of simulated machines: each number has a source, and nobody takes a model for a machine."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """The prefix that Spack is given: never one where it would find another MPI's compiler wrapper."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +20,6 @@ def script(path: Path, text: str, show: str = "") -> Path:
 
 
 def header(folder: Path) -> Path:
-    """A folder with the header of an MPI."""
     folder.mkdir(parents=True)
     (folder / "mpi.h").write_text("")
     return folder

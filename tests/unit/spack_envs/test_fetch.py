@@ -1,7 +1,5 @@
 """Fetching a release: whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Building one program: nothing for nothing, everything that changed, and no failure but of what is broken."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Where programs were built, and the one line that says so if they were not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """How Spack is called."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -12,18 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_envs import layout
-from spack_envs.layout import (
-    BUILT,
-    EXTERNAL,
-    FIX,
-    SourceError,
-    SpackCommands,
-    SpackEnvironmentError,
-    build_closed_recipes,
-    extract_spack_error,
-    read_locked_hash,
-    spack_environment_variables,
-)
 from tests.support.faults import Declared, plants
 from tests.support.threads import at_once
 
@@ -31,24 +17,24 @@ DIRECTORY = Path("/site/spack/environments/mpich-5.0.2")
 
 
 def test_spack_writes_below_the_work_directory_only():
-    variables = spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), {})
+    variables = layout.spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), {})
     assert variables["SPACK_DISABLE_LOCAL_CONFIG"] == "1"
     assert variables["SPACK_USER_CACHE_PATH"] == "/site/spack/cache"
 
 
 def test_spack_runs_on_the_python_that_has_the_solver():
-    variables = spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), {})
+    variables = layout.spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), {})
     assert variables["SPACK_PYTHON"] == sys.executable
 
 
 def test_this_spack_comes_before_any_other():
     environ = {"PATH": "/usr/bin:/bin"}
-    variables = spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), environ)
+    variables = layout.spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), environ)
     assert variables["PATH"].split(os.pathsep) == ["/opt/spack/bin", "/usr/bin", "/bin"]
 
 
 def test_every_command_names_its_environment():
-    commands = SpackCommands(DIRECTORY)
+    commands = layout.SpackCommands(DIRECTORY)
     called = (commands.concretize, commands.install_of("mpicost"), commands.location_of("mpicost"))
     for command in called:
         assert command[:3] == ["spack", "-e", str(DIRECTORY)]
@@ -59,8 +45,8 @@ def test_every_command_names_its_environment():
 def test_hash_is_read_from_the_solution(tmp_path):
     roots = [{"hash": "abc", "spec": "mpicost@main"}, {"hash": "def", "spec": "osu-micro-benchmarks"}]
     (tmp_path / "spack.lock").write_text(json.dumps({"roots": roots}))
-    assert read_locked_hash(tmp_path) == "abc"
-    assert read_locked_hash(tmp_path, "osu-micro-benchmarks") == "def"
+    assert layout.read_locked_hash(tmp_path) == "abc"
+    assert layout.read_locked_hash(tmp_path, "osu-micro-benchmarks") == "def"
 
 
 @plants("builds", "a solution of Spack that is none", "spack.lock", "incomplete", 1,
@@ -81,8 +67,8 @@ def test_hash_is_read_from_the_solution(tmp_path):
 def test_no_solution_is_one_line(tmp_path, text, declared: Declared):
     if text is not None:
         (tmp_path / "spack.lock").write_text(text)
-    with declared.raises(SpackEnvironmentError) as caught:
-        read_locked_hash(tmp_path)
+    with declared.raises(layout.SpackEnvironmentError) as caught:
+        layout.read_locked_hash(tmp_path)
     assert "\n" not in str(caught.value)
 
 
@@ -137,9 +123,9 @@ ALL = "(all of it: /w/stage/spack-stage-mpicost/spack-build-out.txt)"
 @pytest.mark.parametrize(
     ("output", "line"),
     [
-        (TARBALL, f"{NOT_FETCHED}/osu-7.4.tar.gz (Name or service not known): {FIX}"),
-        (REPOSITORY, f"{NOT_FETCHED}/imb.git (Could not resolve host: h.example): {FIX}"),
-        (MIRROR_FIRST, f"{NOT_FETCHED}/osu-7.4.tar.gz (timed out): {FIX}"),
+        (TARBALL, f"{NOT_FETCHED}/osu-7.4.tar.gz (Name or service not known): {layout.FIX}"),
+        (REPOSITORY, f"{NOT_FETCHED}/imb.git (Could not resolve host: h.example): {layout.FIX}"),
+        (MIRROR_FIRST, f"{NOT_FETCHED}/osu-7.4.tar.gz (timed out): {layout.FIX}"),
         (
             CHECKSUM,
             "ChecksumError: sha256 checksum failed for /w/stage/osu-7.4.tar.gz: "
@@ -157,25 +143,25 @@ ALL = "(all of it: /w/stage/spack-stage-mpicost/spack-build-out.txt)"
     ],
 )
 def test_reason_is_one_line_with_the_fix(output, line):
-    assert str(extract_spack_error(output)) == line
+    assert str(layout.extract_spack_error(output)) == line
 
 
 @pytest.mark.parametrize(
     ("output", "kind"),
     [
-        *((each, SourceError) for each in (TARBALL, REPOSITORY, MIRROR_FIRST)),
-        *((each, SpackEnvironmentError) for each in (CHECKSUM, SOLVER, COMPILER, "")),
+        *((each, layout.SourceError) for each in (TARBALL, REPOSITORY, MIRROR_FIRST)),
+        *((each, layout.SpackEnvironmentError) for each in (CHECKSUM, SOLVER, COMPILER, "")),
     ],
 )
 def test_only_what_cannot_be_fetched_has_no_source(output, kind, monkeypatch):
     monkeypatch.setattr(layout, "describe_fetch_failure", lambda *_: "another sentence")
     monkeypatch.setattr(layout, "describe_build_failure", lambda *_: "cannot be fetched from here")
-    assert type(extract_spack_error(output)) is kind
+    assert type(layout.extract_spack_error(output)) is kind
 
 
 @given(st.text(), st.sampled_from([TARBALL, REPOSITORY, CHECKSUM, SOLVER, COMPILER, ""]))
 def test_whatever_spack_says_is_one_line(noise, output):
-    said = str(extract_spack_error(noise + output))
+    said = str(layout.extract_spack_error(noise + output))
     assert said
     assert len(said.splitlines()) == 1
 
@@ -199,7 +185,7 @@ def recipe(folder: Path, name: str, text: str) -> None:
 def packages(tmp_path):
     """A small checkout of package recipes."""
     builtin = tmp_path / "spack-packages" / "repos" / "spack_repo" / "builtin"
-    for name in (*BUILT, *EXTERNAL):
+    for name in (*layout.BUILT, *layout.EXTERNAL):
         if name != "mpicost":
             recipe(builtin, name.replace("-", "_"), TEXTS.get(name, "pass\n"))
     for name in OTHERS:
@@ -213,7 +199,6 @@ def packages(tmp_path):
 
 @pytest.fixture
 def ours(tmp_path):
-    """Our repository."""
     folder = tmp_path / "source" / "plumbline"
     recipe(folder, "mpicost", "class Mpicost:\n    name = 1\n")
     (folder / "repo.yaml").write_text("repo: {namespace: plumbline}\n")
@@ -222,13 +207,12 @@ def ours(tmp_path):
 
 
 def names(repository: Path) -> set[str]:
-    """Packages of a repository."""
     return {path.parent.name for path in repository.glob("packages/*/package.py")}
 
 
 def test_has_what_known_recipes_name_and_no_more(tmp_path, packages, ours):
-    world = build_closed_recipes(tmp_path / "worlds", packages, ours)
-    known = {name.replace("-", "_") for name in (*BUILT, *EXTERNAL)} - {"mpicost"}
+    world = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
+    known = {name.replace("-", "_") for name in (*layout.BUILT, *layout.EXTERNAL)} - {"mpicost"}
     named = {"gmp", "libfabric", "ucx", "intel_oneapi_compilers", "autoconf", "mpi"}
     assert names(world.builtin) == known | named
     assert names(world.plumbline) == {"mpicost"}
@@ -237,14 +221,14 @@ def test_has_what_known_recipes_name_and_no_more(tmp_path, packages, ours):
 
 
 def test_what_is_only_named_may_not_be_built(tmp_path, packages, ours):
-    world = build_closed_recipes(tmp_path / "worlds", packages, ours)
+    world = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
     assert world.closed == ("autoconf", "gmp", "intel-oneapi-compilers", "libfabric", "ucx")
 
 
 def test_second_time_finds_it(tmp_path, packages, ours):
-    world = build_closed_recipes(tmp_path / "worlds", packages, ours)
+    world = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
     before = {path: path.lstat().st_mtime_ns for path in world.root.rglob("*")}
-    assert build_closed_recipes(tmp_path / "worlds", packages, ours) == world
+    assert layout.build_closed_recipes(tmp_path / "worlds", packages, ours) == world
     assert {path: path.lstat().st_mtime_ns for path in world.root.rglob("*")} == before
 
 
@@ -256,9 +240,9 @@ def test_changed_recipe_makes_another_world(tmp_path, packages, ours, whose):
         "index of ours": ours / "repo.yaml",
         "theirs": packages / "repos/spack_repo/builtin/packages/gmp/package.py",
     }[whose]
-    before = build_closed_recipes(tmp_path / "worlds", packages, ours)
+    before = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
     changed.write_text(changed.read_text() + "# changed\n")
-    after = build_closed_recipes(tmp_path / "worlds", packages, ours)
+    after = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
     assert after.root != before.root
     assert after.index != before.index
 
@@ -269,7 +253,7 @@ def test_recipe_changes_with_all_that_it_may_import(tmp_path, packages, ours, na
     (ours / "helper.py").write_text("FLAGS = '-O3'\n")
 
     def text() -> str:
-        world = build_closed_recipes(tmp_path / "worlds", packages, ours)
+        world = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
         recipe = (world.plumbline / "packages" / "mpicost" / "package.py").read_text()
         compile(recipe, "package.py", "exec")
         return recipe
@@ -282,13 +266,13 @@ def test_recipe_changes_with_all_that_it_may_import(tmp_path, packages, ours, na
 def test_leaves_no_trace_in_the_sources(tmp_path, packages, ours):
     (ours / "packages" / "mpicost" / "__pycache__").rmdir()
     before = sorted(ours.rglob("*"))
-    world = build_closed_recipes(tmp_path / "worlds", packages, ours)
+    world = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
     (world.plumbline / "packages" / "mpicost" / "__pycache__").mkdir()
     assert sorted(ours.rglob("*")) == before
 
 
 def test_two_at_once(tmp_path, packages, ours):
-    worlds = at_once(lambda: build_closed_recipes(tmp_path / "worlds", packages, ours))
+    worlds = at_once(lambda: layout.build_closed_recipes(tmp_path / "worlds", packages, ours))
     assert len(worlds) == 4
     assert len(set(worlds)) == 1
     assert [path.name for path in (tmp_path / "worlds").iterdir()] == [worlds[0].root.name]
@@ -299,6 +283,6 @@ def test_two_at_once(tmp_path, packages, ours):
 def test_recipes_without_a_known_package_are_refused(tmp_path, packages, ours, declared: Declared):
     missing = packages / "repos/spack_repo/builtin/packages/mpich/package.py"
     missing.unlink()
-    with declared.raises(SpackEnvironmentError) as caught:
-        build_closed_recipes(tmp_path / "worlds", packages, ours)
+    with declared.raises(layout.SpackEnvironmentError) as caught:
+        layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
     assert "\n" not in str(caught.value)

@@ -1,7 +1,5 @@
 """The environment of one MPI on this machine: what it says, and what touches it."""
 
-from __future__ import annotations
-
 import platform
 from dataclasses import replace
 from pathlib import Path
@@ -309,7 +307,6 @@ def tool(folder: Path, name: str, answer: str, status: int = 0) -> None:
 
 @pytest.fixture
 def bin_folder(tmp_path):
-    """A folder with all tools."""
     for name, answer in ANSWERS.items():
         tool(tmp_path / "usr" / "bin", name, answer)
     return tmp_path / "usr" / "bin"

@@ -1,7 +1,5 @@
 """Which Spack is taken, and what is said if there is none."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -11,19 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from spack_envs import provide
 from spack_envs import provide as module
 from spack_envs.layout import SpackEnvironmentError
-from spack_envs.provide import (
-    MirroredSources,
-    NoSpack,
-    Spack,
-    SpackSettings,
-    Substitute,
-    explain_rejected_spack,
-    provide_spack,
-    unpack_release,
-    write_repository,
-)
 from tests.support.factories.mirror import archive
 from tests.support.faults import Declared, plants
 
@@ -31,7 +19,6 @@ NOWHERE = "file:///nonexistent"
 
 
 def fake_spack(root: Path, prints: str, status: int = 0) -> Path:
-    """The root of a Spack that prints its version."""
     executable = root / "bin" / "spack"
     executable.parent.mkdir(parents=True)
     executable.write_text(f'#!/bin/sh\necho "{prints}"\nexit {status}\n')
@@ -58,9 +45,9 @@ def cache(environ):
     return folder
 
 
-def get(tmp_path: Path, environ: dict[str, str]) -> Spack | NoSpack:
+def get(tmp_path: Path, environ: dict[str, str]) -> provide.Spack | provide.NoSpack:
     """What is provided, without saying anything."""
-    return provide_spack(tmp_path / "work", lambda _: None, environ)
+    return provide.provide_spack(tmp_path / "work", lambda _: None, environ)
 
 
 def test_a_spack_is_asked_without_python_of_the_user(tmp_path):
@@ -71,24 +58,24 @@ def test_a_spack_is_asked_without_python_of_the_user(tmp_path):
 
 
 def test_order_of_places(tmp_path, environ, cache):
-    assert isinstance(get(tmp_path, environ), NoSpack)
+    assert isinstance(get(tmp_path, environ), provide.NoSpack)
     fake_spack(cache / "spack", "1.1.0 (2e9072)")
     found = get(tmp_path, environ)
-    assert found == Spack(cache / "spack/bin/spack", cache / "spack-packages", "1.1.0", "cache")
+    assert found == provide.Spack(cache / "spack/bin/spack", cache / "spack-packages", "1.1.0", "cache")
     on_path = fake_spack(tmp_path / "on path", "1.0.2")
     environ["PATH"] += f":{on_path}/bin"
     found = get(tmp_path, environ)
-    assert found == Spack(on_path / "bin/spack", cache / "spack-packages", "1.0.2", "PATH")
+    assert found == provide.Spack(on_path / "bin/spack", cache / "spack-packages", "1.0.2", "PATH")
     root = fake_spack(tmp_path / "root", "1.2.0.dev0 (abc)")
     environ["SPACK_ROOT"] = str(root)
     found = get(tmp_path, environ)
-    assert found == Spack(root / "bin/spack", cache / "spack-packages", "1.2.0.dev0", "SPACK_ROOT")
+    assert found == provide.Spack(root / "bin/spack", cache / "spack-packages", "1.2.0.dev0", "SPACK_ROOT")
 
 
 def test_cache_follows_xdg(tmp_path, environ):
-    assert SpackSettings(environ).cache == tmp_path / "home" / ".cache" / "plumbline"
+    assert provide.SpackSettings(environ).cache == tmp_path / "home" / ".cache" / "plumbline"
     environ["XDG_CACHE_HOME"] = str(tmp_path / "xdg")
-    assert SpackSettings(environ).cache == tmp_path / "xdg" / "plumbline"
+    assert provide.SpackSettings(environ).cache == tmp_path / "xdg" / "plumbline"
 
 
 @pytest.mark.parametrize(
@@ -104,12 +91,12 @@ def test_cache_follows_xdg(tmp_path, environ):
 def test_unusable_spack_is_passed_over_in_one_line(tmp_path, environ, cache, prints, status, words):
     environ["SPACK_ROOT"] = str(fake_spack(tmp_path / "root", prints, status))
     alone = get(tmp_path, environ)
-    assert isinstance(alone, NoSpack)
+    assert isinstance(alone, provide.NoSpack)
     assert f"{tmp_path}/root/bin/spack (from SPACK_ROOT) {words}" in alone.reason
     assert "\n" not in alone.reason
     fake_spack(cache / "spack", "1.1.0")
     taken = get(tmp_path, environ)
-    assert isinstance(taken, Spack)
+    assert isinstance(taken, provide.Spack)
     assert taken.origin == "cache"
     assert len(taken.passed_over) == 1
     assert words in taken.passed_over[0]
@@ -123,17 +110,17 @@ def test_root_without_a_spack_is_passed_over(tmp_path, environ, cache):
 
 @pytest.mark.parametrize("version", ["1.0", "1.0.2", "1.1.0", "1.2.0.dev0", "2.0", "10.0"])
 def test_versions_from_1_0_are_taken(version):
-    assert explain_rejected_spack(version) == ""
+    assert provide.explain_rejected_spack(version) == ""
 
 
 @pytest.mark.parametrize("version", ["0.23.1", "0.100", "", "one.two", "1"])
 def test_other_versions_are_not(version):
-    assert explain_rejected_spack(version)
+    assert provide.explain_rejected_spack(version)
 
 
 def test_unreachable_upstream_is_one_line(tmp_path, environ):
     answer = get(tmp_path, environ)
-    assert isinstance(answer, NoSpack)
+    assert isinstance(answer, provide.NoSpack)
     assert answer.reason.startswith(f"{NOWHERE}: ")
     assert "\n" not in answer.reason
 
@@ -141,14 +128,14 @@ def test_unreachable_upstream_is_one_line(tmp_path, environ):
 def test_spack_without_recipes_is_none(tmp_path, environ):
     environ["SPACK_ROOT"] = str(fake_spack(tmp_path / "root", "1.1.0"))
     answer = get(tmp_path, environ)
-    assert isinstance(answer, NoSpack)
+    assert isinstance(answer, provide.NoSpack)
     assert NOWHERE in answer.reason
 
 
 def test_can_be_switched_off(tmp_path, environ, cache):
     fake_spack(cache / "spack", "1.1.0")
     environ["PLUMBLINE_NO_SPACK"] = "1"
-    assert get(tmp_path, environ) == NoSpack("PLUMBLINE_NO_SPACK is set")
+    assert get(tmp_path, environ) == provide.NoSpack("PLUMBLINE_NO_SPACK is set")
 
 
 def upstream(folder: Path, tag: str) -> str:
@@ -169,12 +156,12 @@ def test_fetches_what_is_missing_and_says_so_once(tmp_path, environ):
     }
     said: list[str] = []
     cache = tmp_path / "home" / ".cache" / "plumbline"
-    first = provide_spack(tmp_path / "work", said.append, environ)
-    assert first == Spack(cache / "spack/bin/spack", cache / "spack-packages", "1.1.0", "fetched")
+    first = provide.provide_spack(tmp_path / "work", said.append, environ)
+    assert first == provide.Spack(cache / "spack/bin/spack", cache / "spack-packages", "1.1.0", "fetched")
     expected = [["fetching", "spack", "v7.0"], ["fetching", "spack-packages", "v2099.01.0"]]
     assert [line.split()[:3] for line in said] == expected
-    second = provide_spack(tmp_path / "work", said.append, environ)
-    assert isinstance(second, Spack)
+    second = provide.provide_spack(tmp_path / "work", said.append, environ)
+    assert isinstance(second, provide.Spack)
     assert second.origin == "cache"
     assert len(said) == 2
 
@@ -186,17 +173,17 @@ def test_nothing_is_fetched_if_a_spack_is_there(tmp_path, environ, cache, monkey
         raise AssertionError("fetched")
 
     monkeypatch.setattr(module, "fetch_release", never)
-    assert isinstance(get(tmp_path, environ), Spack)
+    assert isinstance(get(tmp_path, environ), provide.Spack)
 
 
 def test_pinned_releases():
-    settings = SpackSettings({"HOME": "/home/me"})
+    settings = provide.SpackSettings({"HOME": "/home/me"})
     assert (settings.spack.tag, settings.packages.tag) == ("v1.1.0", "v2026.03.0")
     assert settings.spack.address == "https://github.com/spack/spack.git"
     assert settings.packages.address == "https://github.com/spack/spack-packages.git"
 
 
-OSU = Substitute("osu-micro-benchmarks", "7.4", "a git copy", "2" * 64)
+OSU = provide.Substitute("osu-micro-benchmarks", "7.4", "a git copy", "2" * 64)
 
 
 def packed(folder: Path, data: bytes) -> tuple[Path, str]:
@@ -207,16 +194,16 @@ def packed(folder: Path, data: bytes) -> tuple[Path, str]:
 
 def test_an_archive_is_unpacked_once(tmp_path: Path):
     path, sha256 = packed(tmp_path, archive("spack", file="text"))
-    folder = unpack_release(path, sha256, tmp_path / "root")
+    folder = provide.unpack_release(path, sha256, tmp_path / "root")
     assert (folder / "file").read_text() == "text"
     path.unlink()
-    assert unpack_release(path, sha256, tmp_path / "root") == folder
+    assert provide.unpack_release(path, sha256, tmp_path / "root") == folder
     assert os.listdir(tmp_path / "root") == [folder.name]
 
 
 def test_another_archive_has_another_folder(tmp_path: Path):
-    one = unpack_release(*packed(tmp_path, archive("spack", file="1")), tmp_path / "root")
-    other = unpack_release(*packed(tmp_path, archive("spack", file="2")), tmp_path / "root")
+    one = provide.unpack_release(*packed(tmp_path, archive("spack", file="1")), tmp_path / "root")
+    other = provide.unpack_release(*packed(tmp_path, archive("spack", file="2")), tmp_path / "root")
     assert one != other
 
 
@@ -238,7 +225,7 @@ def leading_out() -> bytes:
 def test_what_cannot_be_unpacked_leaves_nothing(tmp_path, data: bytes, words: str, declared):
     path, sha256 = packed(tmp_path, data)
     with declared.raises(SpackEnvironmentError, match=words):
-        unpack_release(path, sha256, tmp_path / "root")
+        provide.unpack_release(path, sha256, tmp_path / "root")
     assert os.listdir(tmp_path / "root") == []
     assert not list(tmp_path.rglob("escaped"))
 
@@ -248,18 +235,18 @@ def test_what_cannot_be_unpacked_leaves_nothing(tmp_path, data: bytes, words: st
 def test_an_archive_with_another_checksum_is_not_unpacked(tmp_path: Path, declared: Declared):
     path, _ = packed(tmp_path, archive("spack", file="text"))
     with declared.raises(SpackEnvironmentError):
-        unpack_release(path, "0" * 64, tmp_path / "root")
+        provide.unpack_release(path, "0" * 64, tmp_path / "root")
     assert not (tmp_path / "root").exists()
 
 
 def test_without_replaced_sources_there_is_no_repository_of_their_recipes(tmp_path: Path):
-    assert write_repository(tmp_path, tmp_path, ()) == {}
+    assert provide.write_repository(tmp_path, tmp_path, ()) == {}
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_recipe_of_a_replaced_source_asks_for_its_own_checksum(tmp_path: Path):
     ours = tmp_path / "plumbline"
-    ((name, place),) = write_repository(tmp_path / "root", ours, [OSU]).items()
+    ((name, place),) = provide.write_repository(tmp_path / "root", ours, [OSU]).items()
     assert f"namespace: {name}\n" in Path(place, "repo.yaml").read_text()
     text = Path(place, "packages", "osu_micro_benchmarks", "package.py").read_text()
     assert f"version('7.4', sha256='{'2' * 64}')" in text
@@ -268,25 +255,25 @@ def test_the_recipe_of_a_replaced_source_asks_for_its_own_checksum(tmp_path: Pat
 
     (ours / "packages" / "osu_micro_benchmarks").mkdir(parents=True)
     (ours / "packages" / "osu_micro_benchmarks" / "package.py").write_text("")
-    ((other, place),) = write_repository(tmp_path / "root", ours, [OSU]).items()
+    ((other, place),) = provide.write_repository(tmp_path / "root", ours, [OSU]).items()
     text = Path(place, "packages", "osu_micro_benchmarks", "package.py").read_text()
     assert "from spack_repo.plumbline.packages.osu_micro_benchmarks.package" in text
     assert other != name  # Spack's index goes by the name
 
     (ours / "helper.py").write_text("FLAGS = '-O2'\n")
-    ((last, place),) = write_repository(tmp_path / "root", ours, [OSU]).items()
+    ((last, place),) = provide.write_repository(tmp_path / "root", ours, [OSU]).items()
     assert Path(place, "packages", "osu_micro_benchmarks", "package.py").read_text() != text
     assert last != other
 
 
 def test_what_a_source_is_from_cannot_become_a_program(tmp_path: Path):
-    evil = Substitute("osu-micro-benchmarks", "7.4", '\'"""\nimport os\n', "2" * 64)
-    ((_, place),) = write_repository(tmp_path, tmp_path, [evil]).items()
+    evil = provide.Substitute("osu-micro-benchmarks", "7.4", '\'"""\nimport os\n', "2" * 64)
+    ((_, place),) = provide.write_repository(tmp_path, tmp_path, [evil]).items()
     text = Path(place, "packages", "osu_micro_benchmarks", "package.py").read_text()
     compile(text, "package.py", "exec")
     assert not any(line.startswith("import os") for line in text.splitlines())
 
 
 def test_spack_is_told_of_sources_and_never_of_binaries():
-    entry = MirroredSources(Path("/m/sources")).entry
+    entry = provide.MirroredSources(Path("/m/sources")).entry
     assert entry == {"url": "file:///m/sources", "source": True, "binary": False}

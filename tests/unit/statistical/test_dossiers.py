@@ -1,7 +1,5 @@
 """The self-test of compare without a machine: what is planted where, and how what comes is scored."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The short run and the rest are all tests together, none of them twice."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cluster to play with needs nothing but the virtual environment of a user, as the tutorial says."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The table of planted faults is what tests declare and check."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

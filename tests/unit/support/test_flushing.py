@@ -1,7 +1,5 @@
 """No test flushes by the machine's cache without saying so: its duration would be the cache's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

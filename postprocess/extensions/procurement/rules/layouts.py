@@ -1,7 +1,5 @@
 """Layouts of rules on a machine, and what a pass over them chooses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -126,12 +124,10 @@ class OfferPlan:
 
 
 def plan_offer(rules: Rules, machine: MachineFacts) -> OfferPlan:
-    """Plan rules on a machine."""
     return OfferPlan(machine, tuple(resolve_layout(case, machine) for case in rules.case))
 
 
 def build_offer_choice(rules: Rules, plan: OfferPlan, names: Sequence[str] | None = None) -> Mapping[str, Any]:
-    """Build the choice of a pass."""
     choice: dict[str, Any] = {options.PARTITION.variable: [plan.machine.partition]}
     choice |= options.build_wanted_choice(plan.list_wanted(names))
     counts = rules.iterations

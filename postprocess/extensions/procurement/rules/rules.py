@@ -4,8 +4,6 @@ docs/procurement.md explains each key. The hash of the file stands in all that f
 with rules is told as faults, each with its line, key and fix.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
@@ -134,8 +132,6 @@ class ReferenceValue:
 
 @dataclass(frozen=True)
 class Rules:
-    """All rules of a procurement."""
-
     schema: int
     title: Text
     case: Annotated[tuple[RuleCase, ...], msgspec.Meta(min_length=1)]
@@ -154,11 +150,9 @@ class Rules:
     reference: tuple[ReferenceValue, ...] = ()
 
     def find_case(self, name: str) -> RuleCase:
-        """Find a case. Raises LookupError if there is none."""
         return next(each for each in self.case if each.name == name)
 
     def launches_of(self, case: RuleCase) -> int:
-        """Return how many launches a row of a case needs."""
         return case.launches or self.launches
 
     def tolerance_of(self, case: RuleCase) -> float:
@@ -179,14 +173,11 @@ class Quantity(NamedTuple):
 
 
 class RuleFault(NamedTuple):
-    """What is wrong with rules."""
-
     line: int  #: 0 where it is of no line
     key: str
     text: str  #: what is wrong, and the fix
 
     def format(self, path: Path | str) -> str:
-        """Format the fault in one line."""
         where = f"{path}:{self.line}" if self.line else str(path)
         return f"{where}: {self.key}: {self.text}" if self.key else f"{where}: {self.text}"
 
@@ -218,15 +209,11 @@ def list_rule_sets() -> list[str]:
 
 
 def read_rule_set(name: str) -> str:
-    """Read the text of a set."""
     return files.read_text(FOLDER / f"{name}.toml")
 
 
 def read_rules(path: Path) -> Rules:
-    """Read rules without a fault.
-
-    :raises UsageError: for the first fault
-    """
+    """Read rules without a fault. Raises UsageError for the first fault."""
     rules, faults = lint_rules(path)
     if rules is None or faults:
         raise UsageError(faults[0].format(path))
@@ -278,7 +265,6 @@ def find_rule_faults(rules: Rules) -> Iterator[tuple[str, str]]:
 
 
 def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
-    """Find what is wrong with what holds for all cases."""
     if rules.schema != SCHEMA:
         yield "schema", f"is {rules.schema}, and this version knows {SCHEMA}; write {SCHEMA}"
     if words := [word for word in rules.tell if word not in TOLD]:
@@ -290,7 +276,7 @@ def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
     for name in rules.category:
         if not NAME.fullmatch(name):
             yield f"category.{name}", f"is {NOT_A_NAME}"
-    if rules.links and (problem := find_nodes_fault(rules.links.nodes)):
+    if rules.links and (problem := _find_word_fault(rules.links.nodes, ("all", *WORDS))):
         yield "links.nodes", problem
     if rules.links and rules.links.nodes_per_switch < 0:
         yield "links.nodes_per_switch", "is below 0; write 0 where it is not known"
@@ -299,7 +285,6 @@ def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
 
 
 def find_case_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:
-    """Find what is wrong with a case."""
     for key in ("name", "routine"):
         if not NAME.fullmatch(getattr(case, key)):
             yield key, f"is {NOT_A_NAME}"
@@ -343,11 +328,6 @@ def _find_word_fault(word: str | int, words: tuple[str, ...]) -> str:
     if share and 1 <= int(share[1]) <= 100:
         return ""
     return f"{word!r} is none of {', '.join(words)}, a share as 95%, or a number"
-
-
-def find_nodes_fault(word: str | int) -> str:
-    """Find what is wrong with a word for a number of nodes; empty if nothing is."""
-    return _find_word_fault(word, ("all", *WORDS))
 
 
 def find_count_faults(rules: Rules, case: RuleCase) -> Iterator[tuple[str, str]]:

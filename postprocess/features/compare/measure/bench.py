@@ -1,7 +1,5 @@
 """The passes of a comparison: one side after the other is built, tried, and launched in blocks."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -95,17 +93,14 @@ class ComparisonBench:
 
     @property
     def what_is_timed(self) -> str:
-        """Name what is timed."""
         return "a pair of launches of everything"
 
     @property
     def stored(self) -> StoredComparison:
-        """What is measured until now."""
         return data.read_comparison(self.path)
 
     @property
     def selection(self) -> Selection:
-        """What both sides measure."""
         return replace(self.context.request.selection, choice=dict(self.header.choice), launches=1)
 
     def run_trials(self) -> None:
@@ -301,15 +296,11 @@ class ComparisonBench:
         seconds: float,
         values: Sequence[data.LaunchValues],
     ) -> None:
-        """Write down what a pass says."""
         done = data.ComparisonPass(block, position, name, session.name, round(seconds, 2), tuple(values))
         data.append_record(self.path, done)
 
     def require_common_cases(self) -> None:
-        """Require that both sides measure something alike.
-
-        :raises UsageError: if they do not
-        """
+        """Require that both sides measure something alike. Raises UsageError if they do not."""
         header, passes = self.header, self.stored.passes
         said = [(each.side, key, value) for each in passes for key, value in each.values]
         timed = [each for each in said if not SharedCase.from_key(each[1]).is_control]

@@ -3,8 +3,6 @@
 A fingerprint is of ping-pong at many sizes, both sides in turn.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -217,10 +215,7 @@ def locate_launch(values: Iterable[CaseValue]) -> float | None:
 def read_fingerprint_launches(
     side: str, number: int, session: str, seconds: float, launches: Sequence[LaunchValues]
 ) -> list[FingerprintLaunch]:
-    """Read what launches of ping-pong say.
-
-    :raises UsageError: if none has a value
-    """
+    """Read what launches of ping-pong say. Raises UsageError if none has a value."""
     found: list[FingerprintLaunch] = []
     for launch in launches:
         known = sorted(

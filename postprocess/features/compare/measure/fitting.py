@@ -6,8 +6,6 @@ last one of its table on. The controls stay.
 A trial run is taken only if nothing failed in it: what failed may be mended.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +52,6 @@ class SideCost:
 
     @property
     def cases(self) -> frozenset[SharedCase]:
-        """All that it measures."""
         return frozenset[SharedCase]().union(*(launch.cases for launch in self.launches))
 
     def estimate(self, wanted: Collection[SharedCase]) -> float:
@@ -76,14 +73,12 @@ def read_pass_cost(done: ComparisonPass) -> SideCost | None:
 
 
 def select_measured(said: LaunchValues) -> frozenset[SharedCase]:
-    """Select the cases that a launch had to measure."""
     return frozenset(
         SharedCase.from_key(key) for key, value in said.cases.items() if value.verdict != Verdict.SKIPPED
     )
 
 
 def list_job_cases(job: Job) -> frozenset[SharedCase]:
-    """List what a job measures, whatever the environment."""
     return frozenset(SharedCase.of(case) for launch in job.launches for case in launch.cases)
 
 
@@ -134,7 +129,6 @@ class Part:
 
     @property
     def options(self) -> dict[str, str]:
-        """The options that choose it."""
         values = {PROGRAM: self.programs, PROCESSES: self.processes, ROUTINE: self.routines}
         return {option.flag: ",".join(map(str, some)) for option, some in values.items() if some}
 
@@ -182,7 +176,6 @@ def describe_misfit(
 ) -> str:
     """Describe why a comparison does not fit into its time, with a command that does.
 
-    :param command: of the user
     :param about: what takes how long, in words
     :param once: seconds of a round of everything
     :param rounds: that are needed, the trial run among them
@@ -243,7 +236,6 @@ class KeptTrial:
 def keep_trials(path: Path) -> Path | None:
     """Keep the trial runs of a comparison that is refused, beside where it was begun; None if it has none.
 
-    :param path: of its passes, which are gone then
     :raises UsageError: if they cannot be kept
     """
     if not data.read_comparison(path).passes:
@@ -259,7 +251,6 @@ def keep_trials(path: Path) -> Path | None:
 def remove_trials(path: Path) -> None:
     """Remove the trial runs that an earlier call kept in the folder of a comparison that is measured now.
 
-    :param path: of its passes
     :raises UsageError: if they cannot be removed
     """
     try:
@@ -271,13 +262,7 @@ def remove_trials(path: Path) -> None:
 def find_trial(
     folders: Iterable[Path], header: ComparisonHeader, name: str, keys: Collection[str]
 ) -> KeptTrial | None:
-    """Find the last trial run of a side that was made as it is to be made now, and in which nothing failed.
-
-    :param folders: of comparisons
-    :param header: of the comparison that needs it
-    :param name: of its side
-    :param keys: of all cases that it is to have
-    """
+    """Find the last trial run of a side that was made as it is to be made now, and in which nothing failed."""
     paths = [path for folder in folders if (path := folder / data.TRIAL).is_file()]
     for path in sorted(set(paths), key=lambda each: each.stat().st_mtime_ns, reverse=True):
         try:

@@ -1,7 +1,5 @@
 """The history of an MPI from beginning to end: each round launches every version once, in a drawn order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,7 +46,6 @@ class HistoryBench(ComparisonBench):
 
     @property
     def what_is_timed(self) -> str:
-        """Name what is timed."""
         return f"a round of {plural(len(self.header.versions), 'version')}"
 
     def count_least_rounds(self, exact: bool) -> int:

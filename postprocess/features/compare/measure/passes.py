@@ -3,8 +3,6 @@
 They say it of each case, and of the references that there are.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -50,7 +48,6 @@ def find_own_case(shared: SharedCase, environment: str) -> Case:
 def collect_values(
     finished: Sequence[FinishedLaunch], results: Sequence[CaseResult]
 ) -> list[data.LaunchValues]:
-    """Collect what the launches of a pass say of each case."""
     by_case = {result.case: result for result in results}
     of_job = Counter[str]()
     for launched in finished:

@@ -1,7 +1,5 @@
 """A comparison of two sides from beginning to end: both measured in turn, judged at fixed looks, and told."""
 
-from __future__ import annotations
-
 import random
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -139,10 +137,7 @@ class ComparisonDemand(Demand):
 
 
 def run_comparison(work: WorkDirectory, request: Request, demand: ComparisonDemand, progress: Progress) -> int:
-    """Compare two sides. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Compare two sides. Returns the exit status. Raises UsageError for anything that is the user's to mend."""
     with work.held():
         context = open_session_context(work, request, progress)
         asked = describe_comparison(context, demand)
@@ -236,7 +231,6 @@ def has_controls(reading: SiteReading, choice: Mapping[str, Any]) -> bool:
 
 
 def index_environments(reading: SiteReading) -> dict[str, Mapping[str, Any]]:
-    """Index the sound environments of a site by name."""
     return {entry.name: entry.data for entry in select_entries(reading, "environment")}
 
 
@@ -302,7 +296,6 @@ def tell_fact(environment: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def tell_variables(environment: Mapping[str, Any]) -> dict[str, str]:
-    """Tell the variables that an environment sets."""
     found = environment.get("env_vars", {})
     return {str(name): str(value) for name, value in dict(found).items()}
 

@@ -45,8 +45,6 @@ REFERENCE = "reference"  #: source of what is known of a case; the other is :dat
 
 @dataclass(frozen=True)
 class StoredDemand:
-    """What the user asked for."""
-
     old: str  #: a session or a day, with ``:ENVIRONMENT`` to choose one
     new: str
     margins: tuple[float, float, float]  #: as fractions, by class of sizes
@@ -171,8 +169,6 @@ def read_run(text: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class StoredCase:
-    """A case in one launch of a stored session."""
-
     session: str
     case: Case
     launch: int
@@ -182,14 +178,11 @@ class StoredCase:
 
     @property
     def run(self) -> Mapping[str, Any]:
-        """The run record."""
         return read_run(self.provenance)
 
 
 @dataclass(frozen=True)
 class StoredSide:
-    """All launches of a side."""
-
     label: str  #: as the user named it
     rows: tuple[StoredCase, ...]
     mixed: bool = False  #: whether a case is named with its environment, as a side has several
@@ -201,7 +194,6 @@ class StoredSide:
 
     @property
     def environments(self) -> set[str]:
-        """Its environments."""
         return {row.case.environment for row in self.rows}
 
     @property
@@ -349,7 +341,6 @@ def read_row_value(row: Mapping[str, Any], rerun: str) -> CaseValue:
 
 
 def is_chosen(case: Case, choice: Mapping[str, Any]) -> bool:
-    """Return whether options of the user leave a case in."""
     wanted = [(option, option.wanted(choice)) for option in OPTIONS if option.part]
     return all(not values or each.value_of(case) in values for each, values in wanted)
 
@@ -382,8 +373,7 @@ def predict_noise(
     """Predict how far the mean of the sessions of these launches lies off; None if nothing tells."""
     if reference is None or reference.exact or reference.moderated[1] <= 0:
         return None
-    launches = Counter(row.session for row in rows)
-    found = predict_sessions(reference, list(launches.values()))
+    found = predict_sessions(reference, list(Counter(row.session for row in rows).values()))
     return data.SideNoise(found.deviation, found.degrees, source) if found.deviation > 0 else None
 
 

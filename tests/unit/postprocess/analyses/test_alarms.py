@@ -1,7 +1,5 @@
 """The log of alarms: whole or refused, and counted against what chance would have raised."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -14,18 +12,6 @@ from hypothesis import strategies as st
 from scipy.stats import poisson
 
 from postprocess.analyses import alarms
-from postprocess.analyses.alarms import (
-    FALSE,
-    REAL,
-    NightAlarms,
-    compute_poisson_interval,
-    find_often_cleared,
-    find_slow_hosts,
-    predict_false_alarm,
-    sum_alarm_counts,
-    summarise_night_alarms,
-    tally_by_month,
-)
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
@@ -40,7 +26,7 @@ from postprocess.stats.detection import FALSE_CALLS
 from tests.support.faults import Declared, plants
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
-NIGHT = NightAlarms(
+NIGHT = alarms.NightAlarms(
     "20261121T010000Z-1",
     "2026-11-21T01:00:00Z",
     "local",
@@ -54,7 +40,7 @@ NIGHT = NightAlarms(
 )
 
 
-def at(session: str, started: str = "2026-11-21T01:00:00Z", **more) -> NightAlarms:
+def at(session: str, started: str = "2026-11-21T01:00:00Z", **more) -> alarms.NightAlarms:
     return replace(NIGHT, session=session, started_utc=started, **more)
 
 
@@ -79,12 +65,12 @@ def test_nights_come_back_as_they_were_written(tmp_path: Path):
 def test_the_last_word_of_people_counts(tmp_path: Path):
     path = tmp_path / alarms.FILE
     alarms.append_night(path, NIGHT)
-    alarms.mark_alarm(path, NIGHT.session, "c", REAL)
-    alarms.mark_alarm(path, NIGHT.session, "c", FALSE)
-    alarms.mark_alarm(path, NIGHT.session, "d", REAL)
+    alarms.mark_alarm(path, NIGHT.session, "c", alarms.REAL)
+    alarms.mark_alarm(path, NIGHT.session, "c", alarms.FALSE)
+    alarms.mark_alarm(path, NIGHT.session, "d", alarms.REAL)
     (night,) = alarms.read_alarm_log(path)
-    assert night.said == {"c": FALSE, "d": REAL}
-    assert (night.marked(REAL), night.marked(FALSE)) == (1, 1)
+    assert night.said == {"c": alarms.FALSE, "d": alarms.REAL}
+    assert (night.marked(alarms.REAL), night.marked(alarms.FALSE)) == (1, 1)
 
 
 @plants("use", "a mark for what was no alarm", "`alarms`", "", 2, "was no alarm | is no session")
@@ -94,7 +80,7 @@ def test_what_was_no_alarm_cannot_be_marked(tmp_path, session: str, key: str, de
     alarms.append_night(path, NIGHT)
     before = path.read_bytes()
     with declared.raises(UsageError, match=r"was no alarm|is no session"):
-        alarms.mark_alarm(path, session, key, REAL)
+        alarms.mark_alarm(path, session, key, alarms.REAL)
     assert path.read_bytes() == before
 
 
@@ -162,7 +148,7 @@ def test_what_a_night_says_is_logged():
         result(56, 1.5, launches=1, spread=0.0),  # blind
     ]
     causes = ["cpu: everything 50% slower"]
-    night = summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", results, causes)
+    night = alarms.summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", results, causes)
     keys = {each.case.bytes: each.case.key for each in results}
     assert night.cleared == (keys[16],)
     assert list(night.regressed) == sorted([keys[24], keys[32]])
@@ -177,7 +163,7 @@ def test_what_a_night_says_is_logged():
 def test_the_hosts_of_what_was_fine_elsewhere_are_logged(tmp_path: Path):
     path = tmp_path / alarms.FILE
     cleared = replace(result(16, 1.5), verdict=Verdict.CLEARED, slow_on=("n1", "n2"))
-    night = summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", [result(8), cleared])
+    night = alarms.summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", [result(8), cleared])
     assert night.slow_on == {cleared.case.key: ("n1", "n2")}
     alarms.append_night(path, night)
     assert alarms.read_alarm_log(path) == [night]
@@ -191,12 +177,12 @@ def test_the_hosts_of_what_was_fine_elsewhere_are_logged(tmp_path: Path):
 
 
 def test_the_floor_lessens_what_is_predicted():
-    screened, regressed = predict_false_alarm(result(8, spread=0.01))
+    screened, regressed = alarms.predict_false_alarm(result(8, spread=0.01))
     assert screened < SLOW_ALPHA / 10
     assert regressed < screened
-    assert predict_false_alarm(result(8, spread=0.005))[1] < FALSE_CALLS
-    assert predict_false_alarm(result(8, launches=1, spread=0.0)) is None
-    assert predict_false_alarm(result(8, launches=5))[0] == pytest.approx(SLOW_ALPHA)
+    assert alarms.predict_false_alarm(result(8, spread=0.005))[1] < FALSE_CALLS
+    assert alarms.predict_false_alarm(result(8, launches=1, spread=0.0)) is None
+    assert alarms.predict_false_alarm(result(8, launches=5))[0] == pytest.approx(SLOW_ALPHA)
 
 
 def test_drawn_nights_are_screened_as_often_as_predicted():
@@ -210,53 +196,53 @@ def test_drawn_nights_are_screened_as_often_as_predicted():
         reference = Reference(replace(CASE, bytes=8 * n), center, float(logs.std(ddof=1)), launches)
         value = 1e-5 * math.exp(random.normal(0, spread))
         said = judge_case(reference.case, Measurement(value, best=value), reference)
-        predicted += predict_false_alarm(said)[0]
+        predicted += alarms.predict_false_alarm(said)[0]
         counted += said.verdict == Verdict.REGRESSED
-    low, high = compute_poisson_interval(counted)
+    low, high = alarms.compute_poisson_interval(counted)
     assert low < predicted < high
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 300])
 def test_the_interval_is_that_of_garwood(count: int):
-    low, high = compute_poisson_interval(count)
+    low, high = alarms.compute_poisson_interval(count)
     assert poisson.cdf(count, high) == pytest.approx(0.025)
     assert (poisson.sf(count - 1, low) == pytest.approx(0.025)) if count else low == 0
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 50), st.integers(0, 100)), min_size=1, max_size=30))
 def test_a_tally_is_never_surer_than_chance(nights):
-    found = sum_alarm_counts(nights)
+    found = alarms.sum_alarm_counts(nights)
     low, high = found.interval
-    plain = compute_poisson_interval(found.counted)
+    plain = alarms.compute_poisson_interval(found.counted)
     assert found.dispersion >= 1
     assert low <= plain[0] * (1 + 1e-9) and high >= plain[1] * (1 - 1e-9)
     assert low <= found.counted <= high
 
 
 def test_compatible_or_not_is_said():
-    assert sum_alarm_counts([(10.0, 11)]).verdict == "as predicted"
-    assert sum_alarm_counts([(10.0, 40)] * 5).verdict == "more"
-    assert sum_alarm_counts([(40.0, 10)] * 5).verdict == "fewer"
-    assert sum_alarm_counts([(0.01, 0)] * 5).verdict == "as predicted"
-    together = sum_alarm_counts([(10.0, 0), (10.0, 60), (10.0, 5), (10.0, 1), (10.0, 9)])
+    assert alarms.sum_alarm_counts([(10.0, 11)]).verdict == "as predicted"
+    assert alarms.sum_alarm_counts([(10.0, 40)] * 5).verdict == "more"
+    assert alarms.sum_alarm_counts([(40.0, 10)] * 5).verdict == "fewer"
+    assert alarms.sum_alarm_counts([(0.01, 0)] * 5).verdict == "as predicted"
+    together = alarms.sum_alarm_counts([(10.0, 0), (10.0, 60), (10.0, 5), (10.0, 1), (10.0, 9)])
     assert together.dispersion > 10
     assert together.verdict == "as predicted"
 
 
 def test_months_are_apart_and_together():
-    nights = [at("1"), at("2"), at("3", "2026-12-01T01:00:00Z", said={"c": REAL})]
-    november, december, every = tally_by_month(nights)
+    nights = [at("1"), at("2"), at("3", "2026-12-01T01:00:00Z", said={"c": alarms.REAL})]
+    november, december, every = alarms.tally_by_month(nights)
     assert (november.name, november.nights, november.judged) == ("2026-11", 2, 200)
     assert (november.screened.counted, november.screened.predicted) == (8, 6.0)
     assert (november.regressed.counted, november.common) == (4, 2)
     assert (december.real, december.false, december.unmarked) == (1, 0, 1)
     assert (every.name, every.nights, every.unmarked) == ("all", 3, 5)
-    assert len(tally_by_month(nights[:2])) == 1
+    assert len(alarms.tally_by_month(nights[:2])) == 1
 
 
 def test_what_is_cleared_again_and_again_is_named():
     nights = [at("1"), at("2", cleared=("b",)), at("3", cleared=("b", "x"))]
-    assert find_often_cleared(nights) == [("b", 3)]
+    assert alarms.find_often_cleared(nights) == [("b", 3)]
 
 
 def test_sites_are_apart():
@@ -264,7 +250,7 @@ def test_sites_are_apart():
     months_each = ("1", "2026-11-21T01:00:00Z"), ("2", "2026-12-01T01:00:00Z")
     nights = [at(*each) for each in months_each]
     nights += [at(f"s{n}", started, site="simulated") for n, started in months_each]
-    found = tally_by_month(reversed(nights))
+    found = alarms.tally_by_month(reversed(nights))
     assert [(each.site, each.name) for each in found] == [
         (site, name) for site in ("local", "simulated") for name in ("2026-11", "2026-12", "all")
     ]
@@ -284,8 +270,8 @@ def test_sites_are_apart():
 )
 def test_only_hosts_that_come_back_are_behind_what_is_cleared_again_and_again(hosts, named):
     nights = [at(str(n), cleared=("b",), slow_on={"b": some} if some else {}) for n, some in enumerate(hosts)]
-    assert find_slow_hosts(nights, "b") == named
-    assert find_slow_hosts(nights, "other") == ()
+    assert alarms.find_slow_hosts(nights, "b") == named
+    assert alarms.find_slow_hosts(nights, "other") == ()
 
 
 def told(work: Path, capsys, *words: str) -> str:

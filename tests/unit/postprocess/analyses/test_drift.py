@@ -1,7 +1,5 @@
 """Steps are told where they were planted, creep since it began, and noise is told of nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,25 +12,13 @@ from hypothesis import strategies as st
 
 from postprocess.analyses import drift
 from postprocess.analyses import drift as changepoints
-from postprocess.analyses.drift import (
-    CREEP,
-    LEAST_SEGMENT,
-    PENALTY,
-    STEP,
-    Creep,
-    DriftFinding,
-    compute_cusums,
-    detect_trends,
-    estimate_robust_spread,
-    find_change_points,
-)
 from postprocess.base.formats import MEGABYTES, SECONDS
 from tests.statistical.simulated_drift import NOISES, run_length, shares
 from tests.support.factories.drift import CASE, REFERENCE, nights, noise, stepped
 
 
-def told(logs, **more) -> list[DriftFinding]:
-    (trend,) = detect_trends([nights(logs, **more)])
+def told(logs, **more) -> list[drift.DriftFinding]:
+    (trend,) = drift.detect_trends([nights(logs, **more)])
     return list(trend.findings)
 
 
@@ -75,14 +61,14 @@ def test_four_nights_are_too_few():
 @pytest.mark.parametrize("by", [0.05, 0.3, 5.0])
 def test_a_step_is_told_where_it_was_planted(at, by):
     (found,) = told(stepped(at, by, spread=0.005))
-    assert (found.kind, found.begin, found.end, found.slow) == (STEP, at, None, True)
+    assert (found.kind, found.begin, found.end, found.slow) == (drift.STEP, at, None, True)
     assert abs(found.size - math.log1p(by)) < 2 * found.margin < 0.03
     assert found.p < 0.001
 
 
 def test_a_step_to_the_fast_side_is_told_as_fast():
     (found,) = told(-stepped(30, 0.1))
-    assert (found.kind, found.begin, found.slow, found.lasts) == (STEP, 30, False, True)
+    assert (found.kind, found.begin, found.slow, found.lasts) == (drift.STEP, 30, False, True)
 
 
 def test_more_bandwidth_is_faster():
@@ -99,14 +85,14 @@ def test_unit_and_height_of_the_reference_move_no_step(height, at):
     series = nights(logs)
     factor = math.exp(height)
     scaled = replace(series, values=series.values * factor, references=series.references * factor)
-    (one,), (other,) = (trend.findings for trend in detect_trends([series, scaled]))
-    assert (one.kind, one.begin, one.end) == (other.kind, other.begin, other.end) == (STEP, at, None)
+    (one,), (other,) = (trend.findings for trend in drift.detect_trends([series, scaled]))
+    assert (one.kind, one.begin, one.end) == (other.kind, other.begin, other.end) == (drift.STEP, at, None)
     assert one.size == pytest.approx(other.size)
 
 
 def test_an_excursion_that_is_over_is_told_with_both_its_ends_and_once():
     (found,) = told(stepped(20, 0.1, until=35))
-    assert (found.kind, found.begin, found.end, found.slow) == (STEP, 20, 35, True)
+    assert (found.kind, found.begin, found.end, found.slow) == (drift.STEP, 20, 35, True)
     (fast,) = told(-stepped(20, 0.1, until=35))
     assert (fast.begin, fast.end, fast.slow) == (20, 35, False)
 
@@ -139,7 +125,7 @@ def test_small_steps_that_add_up_are_told():
     for at in (20, 40):
         logs[at:] += math.log1p(0.02)
     found = told(logs)
-    assert [(each.kind, each.begin, each.lasts) for each in found] == [(STEP, 40, True)]
+    assert [(each.kind, each.begin, each.lasts) for each in found] == [(drift.STEP, 40, True)]
 
 
 def test_a_small_gain_does_not_hide_a_step_of_the_least_size():
@@ -167,13 +153,13 @@ def test_a_creep_too_flat_for_a_step_is_told_as_creep():
     lasting = [each for some in found for each in some if each.lasts]
     assert all(each.slow for each in lasting)
     assert sum(map(bool, found)) > 20
-    assert sum(each.kind == CREEP for each in lasting) > 5
+    assert sum(each.kind == drift.CREEP for each in lasting) > 5
 
 
 @pytest.mark.parametrize("side", [1, -1])
 def test_another_level_than_the_references_from_the_first_night_on_is_a_creep(side):
     (found,) = told(noise() + side * math.log1p(0.06))
-    assert (found.kind, found.begin, found.slow) == (CREEP, 0, side > 0)
+    assert (found.kind, found.begin, found.slow) == (drift.CREEP, 0, side > 0)
     assert found.size == pytest.approx(side * math.log1p(0.06), abs=0.01)
 
 
@@ -183,9 +169,9 @@ def test_a_creep_below_the_least_size_is_not_told():
 
 def test_a_creep_is_over_when_most_of_the_last_nights_are_fine():
     logs = np.full(60, math.log1p(0.08))
-    assert drift.find_creep(logs, Creep(16.0, 0), 0.02, math.log1p(0.03)) is not None
+    assert drift.find_creep(logs, drift.Creep(16.0, 0), 0.02, math.log1p(0.03)) is not None
     logs[-3:] = 0.0
-    assert drift.find_creep(logs, Creep(16.0, 0), 0.02, math.log1p(0.03)) is None
+    assert drift.find_creep(logs, drift.Creep(16.0, 0), 0.02, math.log1p(0.03)) is None
 
 
 # ---------------------------------------------------------------- epochs and programs
@@ -199,7 +185,7 @@ def test_what_was_before_the_reference_changed_does_not_count():
 
 def test_nights_are_counted_from_the_first_of_all_epochs():
     logs = np.concatenate([noise(30, seed=5) + 9.0, stepped(20, 0.2, nights=40)])
-    (trend,) = detect_trends([nights(logs, epoch=30)])
+    (trend,) = drift.detect_trends([nights(logs, epoch=30)])
     assert [each.begin for each in trend.findings] == [50]
     assert list(trend.changes) == [50]
 
@@ -216,21 +202,21 @@ def test_a_printed_digit_that_turns_over_is_no_step():
     small = 0.22e-6 / REFERENCE
     printed = replace(printed, values=printed.values * small, references=printed.references * small)
     assert printed.values[0] == pytest.approx(0.22e-6)
-    assert not [each for each in detect_trends([printed])[0].findings if each.kind == STEP]
+    assert not [each for each in drift.detect_trends([printed])[0].findings if each.kind == drift.STEP]
     exact = replace(printed, case=CASE)
-    assert [each.begin for each in detect_trends([exact])[0].findings] == [30]
+    assert [each.begin for each in drift.detect_trends([exact])[0].findings] == [30]
 
 
 def test_several_cases_are_examined_as_if_each_were_alone():
     some = [nights(stepped(at, 0.1, nights=length)) for at, length in ((9, 30), (20, 60), (6, 12))]
     some.insert(1, nights(noise(5)))
-    together = [list(each.findings) for each in detect_trends(some)]
-    assert together == [list(detect_trends([each])[0].findings) for each in some]
+    together = [list(each.findings) for each in drift.detect_trends(some)]
+    assert together == [list(drift.detect_trends([each])[0].findings) for each in some]
     assert [bool(each) for each in together] == [True, False, True, True]
 
 
 def test_now_is_the_level_of_the_last_nights():
-    (trend,) = detect_trends([nights(stepped(45, 0.1))])
+    (trend,) = drift.detect_trends([nights(stepped(45, 0.1))])
     assert trend.now == pytest.approx(math.log1p(0.1), abs=0.01)
 
 
@@ -266,7 +252,7 @@ scales = st.floats(0.01, 10)
 def all_segmentations(nights: int) -> Iterator[tuple[int, ...]]:
     """Each way to cut so many nights into segments of ``LEAST_SEGMENT`` or more."""
     yield ()
-    for last in range(LEAST_SEGMENT, nights - LEAST_SEGMENT + 1):
+    for last in range(drift.LEAST_SEGMENT, nights - drift.LEAST_SEGMENT + 1):
         yield from ((*earlier, last) for earlier in all_segmentations(last))
 
 
@@ -274,12 +260,12 @@ def cost(values: np.ndarray, changes: tuple[int, ...], scale: float) -> float:
     """What the fit makes least."""
     bounds = [0, *changes, len(values)]
     parts = [values[a:b] / scale for a, b in pairwise(bounds)]
-    penalty = PENALTY * math.log(len(values)) * len(changes)
+    penalty = drift.PENALTY * math.log(len(values)) * len(changes)
     return penalty + sum(float(np.abs(part - np.median(part)).sum()) for part in parts)
 
 
 def one(values: np.ndarray, scale: float) -> tuple[int, ...]:
-    return tuple(find_change_points([values], [scale])[0])
+    return tuple(drift.find_change_points([values], [scale])[0])
 
 
 # ---------------------------------------------------------------- levels
@@ -289,7 +275,7 @@ def one(values: np.ndarray, scale: float) -> tuple[int, ...]:
 @given(series, scales)
 def test_no_segmentation_is_better(values, scale):
     found = one(values, scale)
-    assert all(end - begin >= LEAST_SEGMENT for begin, end in pairwise([0, *found, len(values)]))
+    assert all(end - begin >= drift.LEAST_SEGMENT for begin, end in pairwise([0, *found, len(values)]))
     best = min(cost(values, each, scale) for each in all_segmentations(len(values)))
     assert cost(values, found, scale) == pytest.approx(best, abs=1e-6)
 
@@ -298,14 +284,14 @@ def test_no_segmentation_is_better(values, scale):
 @given(st.lists(st.tuples(series, scales), min_size=1, max_size=6))
 def test_others_beside_it_change_nothing(several):
     """Series of different lengths share the arrays of one computation."""
-    together = find_change_points([values for values, _ in several], [scale for _, scale in several])
+    together = drift.find_change_points([values for values, _ in several], [scale for _, scale in several])
     assert [tuple(each) for each in together] == [one(values, scale) for values, scale in several]
 
 
 def test_more_series_than_are_fitted_together(monkeypatch):
     monkeypatch.setattr(changepoints, "CHUNK", 2)
     several = [np.array([0.0] * n + [9.0] * 6) for n in (7, 3, 5, 9, 4)]
-    assert find_change_points(several, [0.1] * 5) == [[7], [3], [5], [9], [4]]
+    assert drift.find_change_points(several, [0.1] * 5) == [[7], [3], [5], [9], [4]]
 
 
 def test_one_night_out_of_line_is_no_level():
@@ -317,8 +303,8 @@ def test_one_night_out_of_line_is_no_level():
 
 
 def test_nothing_to_fit():
-    assert find_change_points([], []) == []
-    assert compute_cusums([], []) == []
+    assert drift.find_change_points([], []) == []
+    assert drift.compute_cusums([], []) == []
 
 
 # ---------------------------------------------------------------- spread
@@ -327,10 +313,10 @@ def test_nothing_to_fit():
 @given(st.lists(st.integers(-6, 6), min_size=3, max_size=20), st.integers(-9, 9), scales)
 def test_spread_follows_scale_and_not_level(values, shift, scale):
     values = np.array(values, dtype=float)
-    own = estimate_robust_spread(values)
-    assert estimate_robust_spread(values + shift) == pytest.approx(own)
+    own = drift.estimate_robust_spread(values)
+    assert drift.estimate_robust_spread(values + shift) == pytest.approx(own)
     if own > changepoints.LEAST_SPREAD:
-        assert estimate_robust_spread(scale * values) == pytest.approx(scale * own)
+        assert drift.estimate_robust_spread(scale * values) == pytest.approx(scale * own)
 
 
 def test_spread_is_the_standard_deviation_of_normal_noise_whatever_the_level_does():
@@ -338,19 +324,19 @@ def test_spread_is_the_standard_deviation_of_normal_noise_whatever_the_level_doe
     noise = random.normal(0, 0.02, 5000)
     stairs = np.repeat([0.0, 0.5, 0.1, 0.3, -1.0], 1000)
     for level in (np.zeros(5000), stairs, np.linspace(0, 3, 5000)):
-        assert estimate_robust_spread(noise + level) == pytest.approx(0.02, rel=0.06)
+        assert drift.estimate_robust_spread(noise + level) == pytest.approx(0.02, rel=0.06)
 
 
 def test_spread_of_a_series_that_does_not_move_is_not_zero():
-    assert estimate_robust_spread(np.zeros(20)) == changepoints.LEAST_SPREAD
-    assert estimate_robust_spread(np.repeat([0.0, 1e-9], 10)) == changepoints.LEAST_SPREAD
+    assert drift.estimate_robust_spread(np.zeros(20)) == changepoints.LEAST_SPREAD
+    assert drift.estimate_robust_spread(np.repeat([0.0, 1e-9], 10)) == changepoints.LEAST_SPREAD
 
 
 def test_spread_of_a_rounded_series_is_that_of_its_digits():
     """Most nights print the same digits: the median difference is 0, and the noise is not."""
     rounded = np.zeros(60)
     rounded[::7] = 0.05
-    assert estimate_robust_spread(rounded) > 0.01
+    assert drift.estimate_robust_spread(rounded) > 0.01
 
 
 # ---------------------------------------------------------------- creep
@@ -367,7 +353,7 @@ def plain_sum(values: np.ndarray, scale: float) -> tuple[float, int]:
 
 @given(st.lists(st.tuples(series, scales), min_size=1, max_size=5))
 def test_the_cumulative_sum_is_that_of_each_series_alone(several):
-    found = compute_cusums([values for values, _ in several], [scale for _, scale in several])
+    found = drift.compute_cusums([values for values, _ in several], [scale for _, scale in several])
     for (values, scale), total in zip(several, found, strict=True):
         height, start = plain_sum(values, scale)
         assert total.height == pytest.approx(height, abs=1e-9)
@@ -375,13 +361,13 @@ def test_the_cumulative_sum_is_that_of_each_series_alone(several):
 
 
 def test_one_night_however_bad_is_no_creep():
-    (total,) = compute_cusums([np.array([0.0] * 20 + [1e9])], [0.02])
+    (total,) = drift.compute_cusums([np.array([0.0] * 20 + [1e9])], [0.02])
     assert total.height < changepoints.LIMIT
 
 
 def test_a_creep_that_is_over_is_forgotten_in_weeks():
     slow_for_a_year = np.array([0.1] * 365 + [0.0] * 20)
-    (total,) = compute_cusums([slow_for_a_year], [0.02])
+    (total,) = drift.compute_cusums([slow_for_a_year], [0.02])
     assert total.height < changepoints.LIMIT
 
 
@@ -389,5 +375,5 @@ def test_change_points_do_not_hang_on_the_rounding_of_a_processor():
     """Both middle values of an even number of nights fit a level equally well."""
     series = [noise(seed=seed) + 0.002 * np.arange(60) for seed in (4, 259)]
     errors = [0.0, *np.random.default_rng(1).normal(0, 1e-16, (20, 60))]
-    found = [find_change_points([logs + error for logs in series], [0.01] * 2) for error in errors]
+    found = [drift.find_change_points([logs + error for logs in series], [0.01] * 2) for error in errors]
     assert all(each == found[0] for each in found)

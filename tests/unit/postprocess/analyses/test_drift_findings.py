@@ -1,7 +1,5 @@
 """From stored nights to series: what counts as a night, and since when a reference holds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is told of drift: many cases at once, the worst first, in the terminal, on the page and to programs."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """A file is there whole, or it is not there."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

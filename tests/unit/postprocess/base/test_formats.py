@@ -1,7 +1,5 @@
 """Numbers as people read them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from decimal import Decimal
@@ -12,16 +10,6 @@ from hypothesis import strategies as st
 
 from postprocess.base import formats
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import (
-    MEGABYTES,
-    SECONDS,
-    compute_slowdown,
-    find_better_direction,
-    parse_day,
-    parse_decimal,
-    parse_utc,
-    parse_whole,
-)
 from postprocess.cli.option_types import parse_count, parse_minutes, parse_sizes
 from postprocess.extensions.procurement.commitments import parse_number
 from postprocess.extensions.procurement.rules.rules import SHARE
@@ -121,8 +109,8 @@ def test_columns_are_under_each_other(rows: list[list[str]]):
 
 ODD = ("\u0663", "\u00b3", "\uff13", "\u2462", "1_0", "+3", " 3", "3 ", "3\n", "0x3", "", "3,5", "nan")
 PARSERS: dict[str, Callable[[str], object]] = {
-    "whole": parse_whole,
-    "decimal": parse_decimal,
+    "whole": formats.parse_whole,
+    "decimal": formats.parse_decimal,
     "count": parse_count,
     "minutes": parse_minutes,
     "sizes": parse_sizes,
@@ -131,9 +119,9 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "cell": parse_number,
     "share": lambda text: SHARE.fullmatch(f"{text}%"),
     "duration": lambda text: DURATION.fullmatch(f"{text}h"),
-    "day": lambda text: parse_day(f"2026-11-2{text}"),
+    "day": lambda text: formats.parse_day(f"2026-11-2{text}"),
     "since": lambda text: parse_since(f"2026-11-2{text}"),
-    "moment": lambda text: parse_utc(f"2026-11-2{text}T00:00:00Z"),
+    "moment": lambda text: formats.parse_utc(f"2026-11-2{text}T00:00:00Z"),
 }
 
 
@@ -157,14 +145,16 @@ POSITIVE = st.floats(min_value=1e-9, max_value=1e9)
 @pytest.mark.parametrize("unit", ["", "us", "MB", "MiB/s", "S"])
 def test_no_other_unit_has_a_direction(unit: str):
     """None is taken for seconds by accident: a rate would be judged upside down."""
-    for ask in (find_better_direction, lambda name: compute_slowdown(1.0, 1.0, name)):
+    for ask in (formats.find_better_direction, lambda name: formats.compute_slowdown(1.0, 1.0, name)):
         with pytest.raises(ValueError, match=f"unit '{unit}' is none of s, MB/s"):
             ask(unit)
 
 
 @given(POSITIVE, POSITIVE)
 def test_a_rate_is_as_slow_as_the_time_that_it_is_the_inverse_of(value, reference):
-    slow = compute_slowdown(value, reference, SECONDS)
-    assert compute_slowdown(1 / value, 1 / reference, MEGABYTES) == pytest.approx(slow, rel=1e-9)
+    slow = formats.compute_slowdown(value, reference, formats.SECONDS)
+    assert formats.compute_slowdown(1 / value, 1 / reference, formats.MEGABYTES) == pytest.approx(
+        slow, rel=1e-9
+    )
     assert (slow > 1) == (value / reference > 1)
-    assert compute_slowdown(value, value, MEGABYTES) == 1.0
+    assert formats.compute_slowdown(value, value, formats.MEGABYTES) == 1.0

@@ -1,7 +1,5 @@
 """Errors of the operating system: each names its file, and what helps."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

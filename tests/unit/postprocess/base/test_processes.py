@@ -1,7 +1,5 @@
 """What a session leaves running is found by its environment and ended; nothing else is."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

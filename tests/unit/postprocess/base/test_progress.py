@@ -1,7 +1,5 @@
 """What a person sees: one line per step, nothing obeyed that stands in it, and every phase timed."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """Data classes read from JSON: what their types say, or one line that names the place."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

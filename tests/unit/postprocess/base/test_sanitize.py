@@ -1,7 +1,5 @@
 """Text from outside: on one line, visible, and without effect in Markdown."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a manifest says of a folder of strangers."""
 
-from __future__ import annotations
-
 from postprocess.base import signature
 from postprocess.base.signature import MANIFEST, Change, compare_manifest, format_manifest
 

@@ -1,7 +1,5 @@
 """Standard output that is closed, full or without a reader ends no command."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

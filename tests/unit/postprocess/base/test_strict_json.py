@@ -1,7 +1,5 @@
 """JSON that is taken at its word only where it keeps it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The work directory belongs to one session at a time, and the lock goes with its process."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

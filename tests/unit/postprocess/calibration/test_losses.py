@@ -1,7 +1,5 @@
 """Launches that do not count for a reference: each is told with its reason, and none of them is judged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Who uses this machine beside us, and how long a calibration waits for its end."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Launches whose ranks lay elsewhere have a reference of their own, and are judged by no other."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

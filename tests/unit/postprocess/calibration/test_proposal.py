@@ -1,7 +1,5 @@
 """A proposal shows what would change, and marks what a person should not take without a look."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a calibration still has to launch, and that it ends."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,20 +1,10 @@
 """Which launches count: those of the same method with the same programs as the last one."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.calibration.samples import (
-    ConditionsNow,
-    collect_samples,
-    count_outdated,
-    list_excluded,
-    list_outdated_facts,
-    select_as_now,
-    select_current,
-)
+from postprocess.calibration import samples
 from postprocess.model.conditions import LaunchConditions
 from tests.support.factories.launch import CASES, PLACE
 from tests.support.factories.ledger import METHOD, launch
@@ -33,8 +23,8 @@ from tests.support.factories.ledger import METHOD, launch
 )
 def test_launches_of_something_else_do_not_count(changes, name: str):
     some = [launch(1.0, 1), launch(2.0, 2, **changes)]
-    assert collect_samples(some)[CASES[0]].values == [2.0]
-    (left,) = list_excluded(some)
+    assert samples.collect_samples(some)[CASES[0]].values == [2.0]
+    (left,) = samples.list_excluded(some)
     assert (left.launches, left.differing) == (1, (name,))
 
 
@@ -42,21 +32,21 @@ def test_launches_by_another_transport_do_not_count_where_both_tell_it():
     sysv, posix = ({"node": (name,)} for name in ("ucx:sysv", "ucx:posix"))
     untold = launch(1.0, 1)
     some = [untold, launch(2.0, 2, transports=sysv), launch(3.0, 3, transports=posix)]
-    assert collect_samples(some)[CASES[0]].values == [1.0, 3.0]
-    (left,) = list_excluded(some)
+    assert samples.collect_samples(some)[CASES[0]].values == [1.0, 3.0]
+    (left,) = samples.list_excluded(some)
     assert (left.launches, left.differing) == (1, ("transports",))
 
 
 def test_what_cannot_change_a_time_does_not_part_launches():
     facts = {"mpi_library": "MPICH at /a/path", "spec": "mpicost/another-hash"}
     there = launch(1.0, 1, facts=facts, machine={"host": "login2"})
-    assert collect_samples([there, launch(2.0, 2)])[CASES[0]].values == [1.0, 2.0]
+    assert samples.collect_samples([there, launch(2.0, 2)])[CASES[0]].values == [1.0, 2.0]
 
 
 def test_a_layout_has_a_binding_of_its_own():
     wide = {"binding": {"4x4": "4 ranks of 1 CPU"}, "caches": "L1"}
     some = [launch(1.0, 1), launch(2.0, 2, circumstances=wide)]
-    assert select_current(some) == some
+    assert samples.select_current(some) == some
 
 
 @pytest.mark.parametrize(
@@ -65,20 +55,20 @@ def test_a_layout_has_a_binding_of_its_own():
 def test_options_by_hand_count_only_where_nothing_was_measured_without(by_hand):
     otherwise = {"binding": {"2x2": "2 ranks of 2 CPUs"}, "caches": "L1"}
     odd = launch(9.0, 9, by_hand=by_hand, circumstances=otherwise)
-    assert collect_samples([launch(1.0, 1), odd])[CASES[0]].values == [1.0]
-    assert collect_samples([odd])[CASES[0]].values == [9.0]
-    (left,) = list_excluded([launch(1.0, 1), odd])
+    assert samples.collect_samples([launch(1.0, 1), odd])[CASES[0]].values == [1.0]
+    assert samples.collect_samples([odd])[CASES[0]].values == [9.0]
+    (left,) = samples.list_excluded([launch(1.0, 1), odd])
     assert (left.launches, "options" in left.differing) == (1, True)
 
 
 def test_simulated_time_adds_up_over_sessions():
     some = [launch(1.0, day, exact=True) for day in (1, 2)]
-    assert collect_samples(some)[CASES[0]].values == [1.0, 1.0]
+    assert samples.collect_samples(some)[CASES[0]].values == [1.0, 1.0]
 
 
 @given(st.permutations(range(1, 7)))
 def test_the_order_of_the_ledger_is_of_no_account(days):
-    found = collect_samples([launch(float(day), day) for day in days])
+    found = samples.collect_samples([launch(float(day), day) for day in days])
     assert set(found) == set(CASES)
     assert found[CASES[0]].values == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
@@ -86,10 +76,10 @@ def test_the_order_of_the_ledger_is_of_no_account(days):
 PLACE_NOW = ("local:cpu", PLACE[2])
 
 
-def now(program: str = "mpicost", **circumstances: str) -> dict[tuple[str, str], ConditionsNow]:
+def now(program: str = "mpicost", **circumstances: str) -> dict[tuple[str, str], samples.ConditionsNow]:
     """How launches run now, as far as a start has told."""
     told = {"binding": {"2x2": "2 ranks of 1 CPU"}, "caches": "L1", **circumstances}
-    return {PLACE_NOW: ConditionsNow(program, LaunchConditions(False, {}, told, False, "a processor"))}
+    return {PLACE_NOW: samples.ConditionsNow(program, LaunchConditions(False, {}, told, False, "a processor"))}
 
 
 @pytest.mark.parametrize(
@@ -104,8 +94,10 @@ def now(program: str = "mpicost", **circumstances: str) -> dict[tuple[str, str],
 def test_earlier_launches_are_counted_only_if_they_ran_as_launches_run_now(told, differing):
     """Else a calibration finds twenty launches there, and leaves them out afterwards."""
     known, found = launch(1.0, 1), now(**told)
-    assert list_outdated_facts(known, found) == differing
-    assert select_as_now([known], found) == ([] if differing else [known])
-    assert select_as_now([known], found, {known.session}) == [known]  # its own session tells
-    assert select_as_now([known], {}) == [known]
-    assert [each.differing for each in count_outdated([known], found)] == [tuple(differing)] * bool(differing)
+    assert samples.list_outdated_facts(known, found) == differing
+    assert samples.select_as_now([known], found) == ([] if differing else [known])
+    assert samples.select_as_now([known], found, {known.session}) == [known]  # its own session tells
+    assert samples.select_as_now([known], {}) == [known]
+    assert [each.differing for each in samples.count_outdated([known], found)] == [tuple(differing)] * bool(
+        differing
+    )

@@ -1,7 +1,5 @@
 """What is stale: too old, of a machine that has changed since, or beside what nights measure."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace

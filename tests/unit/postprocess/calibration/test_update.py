@@ -1,7 +1,5 @@
 """A calibration becomes reference files. What exists is moved by the user's word alone."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics
@@ -35,7 +33,6 @@ def session(name: str = "20261121T090000Z-1") -> Session:
 
 
 def update(root: Path, by: Session, done: list[FinishedLaunch], only: set | None) -> list[Path]:
-    """The references of one session."""
     new = collect_launches(CalibrationHeader(by.name), by.directory, done)
     references_update.refuse_mixed(new)
     return references_update.update_references(root, new, only, only is not None)

@@ -1,7 +1,5 @@
 """Extensions: those beside the core, and those that are installed."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint
 
 import pytest

@@ -1,7 +1,5 @@
 """No option writes over what Plumbline needs, or over what it did not write."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

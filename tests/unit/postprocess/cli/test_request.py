@@ -1,7 +1,5 @@
 """What the user asks of a session, from the words of the command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What small commands do that is theirs alone: ``where``, ``report``, ``setup``, ``doctor`` and ``test``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

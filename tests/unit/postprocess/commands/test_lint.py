@@ -1,7 +1,5 @@
 """Checking what people write: one line for each fault, and nothing passes that was not looked at."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """References of launches in the ledger: proposed, computed anew of stored trials, and taken back by session."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

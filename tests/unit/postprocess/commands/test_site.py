@@ -1,7 +1,5 @@
 """``site try``: what works on a machine and, where it does not, why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

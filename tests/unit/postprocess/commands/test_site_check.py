@@ -1,7 +1,5 @@
 """``site check``: what is wrong, with file, line, key and fix; where nothing is, what a night costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,17 +10,6 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, size
 from postprocess.base.progress import Progress
 from postprocess.commands import site_check
-from postprocess.commands.site_check import (
-    LOG,
-    DryRun,
-    NightCost,
-    describe_estimate,
-    describe_limits,
-    estimate_night_cost,
-    find_too_long_launches,
-    find_unmeasured_routines,
-    show_costs,
-)
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.runner.reframe_pass import NoCaseSelected
@@ -65,14 +52,14 @@ def launch(processes: int, per_node: int, **changes) -> PlannedLaunch:
 
 
 def test_a_part_of_a_node_costs_all_of_it():
-    found = estimate_night_cost([launch(4, 4), launch(5, 4), launch(3, 1)], {})
+    found = site_check.estimate_night_cost([launch(4, 4), launch(5, 4), launch(3, 1)], {})
     each = 1 + 2 * 10 * 0.001  # seconds, by rule of thumb
-    assert found == NightCost(3, 6, 3, pytest.approx(3 * each), pytest.approx(6 * each))
+    assert found == site_check.NightCost(3, 6, 3, pytest.approx(3 * each), pytest.approx(6 * each))
     assert found.words == ("3", "6", "3", "3.1 s", "0.00")
 
 
 def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
-    one = estimate_night_cost([launch(128, 1, exact=True)], {})
+    one = site_check.estimate_night_cost([launch(128, 1, exact=True)], {})
     assert one.nodes == 128
     assert one.node_seconds == one.seconds
 
@@ -80,7 +67,7 @@ def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
 def test_what_the_first_night_costs_more_is_told(work, path, progress):
     """Launches of a layout alone, as they stand in the code, tell nobody when the night ends."""
     night = [launch(4, 4, number=number) for number in (1, 2)] + [launch(8, 4)]
-    show_costs(work, path, night, [], progress)
+    site_check.show_costs(work, path, night, [], progress)
     each = 1 + 2 * 10 * 0.001  # seconds, by rule of thumb
     number = PROGRAMS["mpicost"].launches
     seconds, hours = duration(2 * number * each), 3 * number * each / 3600
@@ -93,13 +80,13 @@ def test_what_the_first_night_costs_more_is_told(work, path, progress):
 def test_what_was_measured_before_is_better_than_a_rule():
     launches = [launch(4, 4), launch(5, 4)]
     known = {(("local:cpu", "mpich-5_0_2", "mpicost", 4, 4), 2, "evict"): 3600.0}
-    assert estimate_night_cost(launches[:1], known).node_seconds == 3600
+    assert site_check.estimate_night_cost(launches[:1], known).node_seconds == 3600
     rule = "1 job roughly, 1 s a start, 1 ms a trial, 0.03 s a size, 2 GB/s"
     rest = "whole nodes, no waiting in a queue"
     expected = f"estimated: 1 job as long as the last time; {rule}; {rest}"
-    assert describe_estimate(launches, known) == expected
-    assert describe_estimate(launches[1:], known) == f"estimated: {rule}; {rest}"
-    found = describe_estimate(launches[:1], known)
+    assert site_check.describe_estimate(launches, known) == expected
+    assert site_check.describe_estimate(launches[1:], known) == f"estimated: {rule}; {rest}"
+    found = site_check.describe_estimate(launches[:1], known)
     assert found == f"estimated: 1 job as long as the last time; {rest}"
 
 
@@ -110,12 +97,12 @@ def test_a_launch_that_its_queue_would_end_is_a_fault(work, path, whose):
     limit = HERE.scheduler.queue("standard").seconds
     place = {"partition": "mine:standard", whose: limit + 1}
     text = f"partition 'standard': a job of 4 processes, 4 per node asks for {duration(limit)}"
-    found = find_too_long_launches(reading, [launch(2, 2), launch(4, 4, **place)], HERE.scheduler)
+    found = site_check.find_too_long_launches(reading, [launch(2, 2), launch(4, 4, **place)], HERE.scheduler)
     assert [line.partition(", and")[0] for line in found] == [text]
     assert f"its queue ends jobs after {duration(limit)}; name a queue for longer" in found[0]
     place[whose] = limit
-    assert find_too_long_launches(reading, [launch(4, 4, **place)], HERE.scheduler) == []
-    assert find_too_long_launches(reading, [launch(4, 4, **place, test="x")], None) == []
+    assert site_check.find_too_long_launches(reading, [launch(4, 4, **place)], HERE.scheduler) == []
+    assert site_check.find_too_long_launches(reading, [launch(4, 4, **place, test="x")], None) == []
 
 
 # What a night leaves out.
@@ -136,12 +123,15 @@ def night_with(*environments: str) -> list[PlannedLaunch]:
 
 
 def test_a_night_that_measures_nothing_is_wrong():
-    nothing = DryRun([], night_with("a", "b"), TABLES)
-    (line,) = find_unmeasured_routines(reading_of(), nothing)
+    nothing = site_check.DryRun([], night_with("a", "b"), TABLES)
+    (line,) = site_check.find_unmeasured_routines(reading_of(), nothing)
     assert line.startswith("a night on it measures nothing; ")
-    (line,) = find_unmeasured_routines(reading_of(), DryRun(night_with("b"), [], TABLES))
+    (line,) = site_check.find_unmeasured_routines(reading_of(), site_check.DryRun(night_with("b"), [], TABLES))
     assert line.startswith("partition 'standard': a night measures nothing with a; ")
-    assert find_unmeasured_routines(reading_of(), DryRun(night_with("a", "b"), [], TABLES)) == []
+    assert (
+        site_check.find_unmeasured_routines(reading_of(), site_check.DryRun(night_with("a", "b"), [], TABLES))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,8 +143,8 @@ def test_a_night_that_measures_nothing_is_wrong():
     ],
 )
 def test_a_limit_of_what_no_check_measures_is_wrong(key: str, fix: str):
-    reading, whole = reading_of(left_out_above={key: 2}), DryRun(night_with("a", "b"), [], TABLES)
-    found = find_unmeasured_routines(reading, whole)
+    reading, whole = reading_of(left_out_above={key: 2}), site_check.DryRun(night_with("a", "b"), [], TABLES)
+    found = site_check.find_unmeasured_routines(reading, whole)
     what = f"partition 'standard': defaults: left_out_above: {key!r}: no check measures it; {fix}"
     assert found == ([what] if fix else [])
 
@@ -162,11 +152,11 @@ def test_a_limit_of_what_no_check_measures_is_wrong(key: str, fix: str):
 def test_what_a_night_leaves_out_is_said():
     limits = {"scan_sum": 64, "alltoall:100000": 4, "scan_min": 16, "scan_max": 16, "barrier": 1}
     part = {"name": "torus", "extras": {"defaults": {"left_out_above": limits}}}
-    assert describe_limits(part) == (
+    assert site_check.describe_limits(part) == (
         "torus: a night leaves out above 1 process barrier; above 4 processes alltoall of "
         f"{size(100_000)}; above 16 processes scan_max, scan_min; above 64 processes scan_sum"
     )
-    assert describe_limits(PARTS[0]) == ""
+    assert site_check.describe_limits(PARTS[0]) == ""
 
 
 # The command.
@@ -213,7 +203,7 @@ def test_a_launch_that_never_runs_makes_a_site_wrong(work, path, progress, monke
     monkeypatch.setattr(rules, "inspect_machine", lambda _: HERE)
     monkeypatch.setattr(rules, "check_wrapper", lambda *_: ())
     monkeypatch.setattr(rules, "check_prefix", lambda *_: ())
-    monkeypatch.setattr(site_check, "dry_run_site", lambda *_: DryRun([own], [], []))
+    monkeypatch.setattr(site_check, "dry_run_site", lambda *_: site_check.DryRun([own], [], []))
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
     assert site_check.check_site(work, str(path), progress) == 1
     assert "its queue ends jobs after" in said(progress)[-2]
@@ -256,14 +246,14 @@ def test_a_dry_run_that_matches_no_case_is_one_of_nothing(work, own, monkeypatch
 
     monkeypatch.setattr(site_check, "make_plan", nothing)
     monkeypatch.setattr(site_check, "read_report", lambda _: [])
-    assert site_check.dry_run_site(work, own) == DryRun([], [], [])
+    assert site_check.dry_run_site(work, own) == site_check.DryRun([], [], [])
 
 
 def test_a_site_that_reframe_refuses_leaves_a_log_and_no_session(work, own, progress):
     refuse = "if 'PLUMBLINE_SESSION' in os.environ: raise ValueError('not tonight')\n"
     own.write_text(f"import os\n{refuse}{own.read_text()}")
     assert site_check.check_site(work, str(own), progress) == 1
-    log = work.root / LOG
+    log = work.root / site_check.LOG
     assert said(progress)[-2].endswith(f"(all of it: {log})")
     assert "not tonight" in log.read_text()
     assert list(work.sessions.iterdir()) == []

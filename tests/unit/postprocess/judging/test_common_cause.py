@@ -1,7 +1,5 @@
 """One cause of many slow cases: found, narrowed down, told once; and not found where there is none."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,18 +11,6 @@ import pytest
 
 from postprocess.base.formats import MEGABYTES, SECONDS
 from postprocess.judging import common_cause, retest
-from postprocess.judging.common_cause import (
-    ALPHA,
-    COMMON_CASES,
-    FLOOR,
-    PROBE_CASES,
-    CommonCause,
-    JudgedSlowdown,
-    collect_slowdowns,
-    compute_log_deviations,
-    estimate_shift,
-    find_common_causes,
-)
 from postprocess.judging.retest import (
     CommonCauseRetest,
     describe_cause,
@@ -51,7 +37,7 @@ def no_control(one) -> float:
     return 0.0 if is_control(one) else 0.07
 
 
-def only(slower, *seeds: int, **how) -> CommonCause:
+def only(slower, *seeds: int, **how) -> common_cause.CommonCause:
     """The one cause that is found in a night."""
     found, _ = causes(seeds[0] if seeds else 1, slower, QUIET, **how)
     (cause,) = found
@@ -99,14 +85,16 @@ def test_one_mpi_is_told_from_the_whole(seed: int):
 def test_a_part_explains_nothing_if_the_rest_is_as_slow():
     members = only(all_slower).members
     group, rest = members[:60], members[60:]
-    assert not common_cause.is_unshifted(rest, group, ALPHA)
+    assert not common_cause.is_unshifted(rest, group, common_cause.ALPHA)
     fine = [replace(e, log=0.0, result=replace(e.result, verdict=Verdict.PASS)) for e in rest]
-    assert common_cause.is_unshifted(fine, group, ALPHA)
-    shift = estimate_shift(group).log
-    assert not common_cause.is_unshifted([replace(each, log=0.75 * shift) for each in fine], group, ALPHA)
+    assert common_cause.is_unshifted(fine, group, common_cause.ALPHA)
+    shift = common_cause.estimate_shift(group).log
+    assert not common_cause.is_unshifted(
+        [replace(each, log=0.75 * shift) for each in fine], group, common_cause.ALPHA
+    )
     many = [*rest[: len(rest) // 3], *fine[len(rest) // 3 :]]  # beyond their bands, and not the median
-    assert estimate_shift(many).log < shift / 2
-    assert not common_cause.is_unshifted(many, group, ALPHA)
+    assert common_cause.estimate_shift(many).log < shift / 2
+    assert not common_cause.is_unshifted(many, group, common_cause.ALPHA)
 
 
 def test_one_class_of_sizes_is_told_from_the_whole():
@@ -149,12 +137,12 @@ def test_a_healthy_night_has_no_finding_though_its_cases_move_together(noise, to
 @pytest.mark.parametrize(("shift", "noise"), [(0.02, Noise(0.0001, 0.0001, 0.02)), (-0.2, QUIET)])
 def test_a_shift_too_small_to_matter_or_to_faster_is_none(shift: float, noise: Noise):
     assert causes(1, lambda _: shift, noise)[0] == []
-    assert math.expm1(FLOOR) == pytest.approx(0.03)
+    assert math.expm1(common_cause.FLOOR) == pytest.approx(0.03)
 
 
 def test_few_cases_have_causes_of_their_own():
     bad = {each for each in cases() if each.routine in ("routine_1", "routine_2", "routine_3")}
-    assert len(bad) < COMMON_CASES
+    assert len(bad) < common_cause.COMMON_CASES
     assert causes(1, lambda one: 0.5 * (one in bad), QUIET)[0] == []
 
 
@@ -172,15 +160,15 @@ def test_simulated_time_and_what_was_not_judged_are_left_out():
     random = np.random.default_rng(1)
     catalog = calibrated(random, cases(), QUIET)
     results = night(random, cases(), catalog, QUIET, all_slower)
-    assert len(collect_slowdowns(results, catalog, {})) == len(results)
+    assert len(common_cause.collect_slowdowns(results, catalog, {})) == len(results)
     for other in ({"verdict": Verdict.CRASHED}, {"reference": None}, {"value": None}):
-        assert collect_slowdowns([replace(results[0], **other)], catalog, {}) == []
+        assert common_cause.collect_slowdowns([replace(results[0], **other)], catalog, {}) == []
     for reference_set in catalog.sets.values():
         for each, reference in reference_set.references.items():
             reference_set.references[each] = replace(reference, exact=True)
-    assert collect_slowdowns(results, catalog, {}) == []
+    assert common_cause.collect_slowdowns(results, catalog, {}) == []
     crashed = [CaseResult(each, Verdict.CRASHED, "signal 11") for each in cases()]
-    assert find_common_causes(crashed, catalog, {}) == []
+    assert common_cause.find_common_causes(crashed, catalog, {}) == []
 
 
 # --- the controls ---
@@ -227,7 +215,7 @@ def test_probe_cases_are_drawn_and_the_slowest_are_none_of_them():
     cause = only(all_slower)
     by_slowness = sorted(cause.members, key=lambda each: each.log)
     slowest = {each.case for each in by_slowness[-(len(by_slowness) // common_cause.LEFT_OUT) :]}
-    assert len(cause.probe_cases) == PROBE_CASES and not slowest & {*cause.probe_cases}
+    assert len(cause.probe_cases) == common_cause.PROBE_CASES and not slowest & {*cause.probe_cases}
     assert replace(cause).probe_cases == cause.probe_cases
     half = math.log1p(cause.shift) / 2
     logs = [each.log for each in cause.members if each.case in cause.probe_cases]
@@ -239,14 +227,14 @@ def test_fresh_launches_refute_a_cause_or_not():
     for factor, refuted in ((1.0, True), (1.02, True), (1.06, False)):
         doubt = CommonCauseRetest(cause)
         while not doubt.decided:
-            doubt.count_value([factor] * PROBE_CASES)
+            doubt.count_value([factor] * common_cause.PROBE_CASES)
         assert doubt.refuted == refuted
 
 
 def test_what_did_not_arrive_refutes_nothing():
     doubt = CommonCauseRetest(only(all_slower))
     while not doubt.decided:
-        doubt.count_value([1.0] * (PROBE_CASES // 2))
+        doubt.count_value([1.0] * (common_cause.PROBE_CASES // 2))
     assert not doubt.refuted
     again = CommonCauseRetest(doubt.cause)
     again.record_values(5, [], None, {})
@@ -294,26 +282,28 @@ def test_a_cause_is_named_where_a_case_is_regressed_by_it_and_accuses_no_other()
 
 def test_a_rate_that_falls_is_slower():
     assert (
-        compute_log_deviations([100.0, 50.0], [None] * 2, MEGABYTES)[1]
+        common_cause.compute_log_deviations([100.0, 50.0], [None] * 2, MEGABYTES)[1]
         > 0
-        > compute_log_deviations([2.0, 1.0], [None] * 2, SECONDS)[1]
+        > common_cause.compute_log_deviations([2.0, 1.0], [None] * 2, SECONDS)[1]
     )
     assert (
-        compute_log_deviations([1.0], [None], SECONDS)
-        == compute_log_deviations([1.0, 0.0], [None] * 2, SECONDS)
+        common_cause.compute_log_deviations([1.0], [None], SECONDS)
+        == common_cause.compute_log_deviations([1.0, 0.0], [None] * 2, SECONDS)
         == ()
     )
 
 
 def test_what_is_in_common_of_nothing_is_nothing():
-    shift = estimate_shift([])
+    shift = common_cause.estimate_shift([])
     assert not shift.is_clear(1.0)
     assert not shift.is_many(1.0)
 
 
 def test_a_case_without_a_band_is_not_explained():
     one = cases()[0]
-    blind = JudgedSlowdown(CaseResult(one, Verdict.REGRESSED, value=2.0, reference=1.0), (), 0.7, 0.0)
+    blind = common_cause.JudgedSlowdown(
+        CaseResult(one, Verdict.REGRESSED, value=2.0, reference=1.0), (), 0.7, 0.0
+    )
     assert not only(all_slower).explains(blind)
 
 
@@ -325,10 +315,12 @@ def test_a_slowdown_is_as_uncertain_as_a_launch_and_as_sessions_are():
     own = 0.02 * math.sqrt(1 + 1 / 20)
     between = estimate_session_spread(known) * math.sqrt((1 + DAY_SHARE) * (1 + 1 / 2))
     for reference, apart in ((known, between), (replace(known, session_prior=None), 0.0)):
-        (found,) = collect_slowdowns([result], catalog_of([reference]), {})
+        (found,) = common_cause.collect_slowdowns([result], catalog_of([reference]), {})
         assert (found.log, found.error) == pytest.approx((math.log(1.1), math.hypot(own, apart)))
         assert found.session == pytest.approx((apart / found.error) ** 2)
-    (single,) = collect_slowdowns([result], catalog_of([replace(known, launches=1, spread=0.0)]), {})
+    (single,) = common_cause.collect_slowdowns(
+        [result], catalog_of([replace(known, launches=1, spread=0.0)]), {}
+    )
     assert (single.error, single.session) == (0.0, 0.0)
 
 
@@ -341,13 +333,13 @@ def test_every_look_is_paid_for(monkeypatch):
     causes(1, environments=("mpich",), controls=False)
     causes(1, environments=MPIS, controls=False)
     assert asked[0] > asked[1]
-    assert asked[0] < ALPHA
+    assert asked[0] < common_cause.ALPHA
 
 
 # --- what launches of one burst have in common ---
 
 
-def shifted(shift: float) -> list[JudgedSlowdown]:
+def shifted(shift: float) -> list[common_cause.JudgedSlowdown]:
     """Cases of one burst of 20 launches that scatter by 2%, all slower by as much."""
     random = np.random.default_rng(1)
     found = []
@@ -357,13 +349,13 @@ def shifted(shift: float) -> list[JudgedSlowdown]:
         )
         moves = 0.02 * random.normal(size=20)
         told = tuple((moves - moves.mean()).tolist())
-        found.append(JudgedSlowdown(result, (), shift, 0.02 * 1.05**0.5, told))
+        found.append(common_cause.JudgedSlowdown(result, (), shift, 0.02 * 1.05**0.5, told))
     return found
 
 
 def test_a_slow_hour_is_no_common_cause():
     """Launches of one burst do not show how far all cases move together from hour to hour."""
-    assert estimate_shift(shifted(0.06)).is_clear(ALPHA)
+    assert common_cause.estimate_shift(shifted(0.06)).is_clear(common_cause.ALPHA)
     wider = [replace(each, error=0.06, session=0.88) for each in shifted(0.06)]
-    assert not estimate_shift(wider).is_clear(ALPHA)
-    assert estimate_shift([replace(each, log=0.5) for each in wider]).is_clear(ALPHA)
+    assert not common_cause.estimate_shift(wider).is_clear(common_cause.ALPHA)
+    assert common_cause.estimate_shift([replace(each, log=0.5) for each in wider]).is_clear(common_cause.ALPHA)

@@ -1,7 +1,5 @@
 """What looks slow is measured again: what repeats is regressed, what does not is cleared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From launches to one verdict per planned case: the worst launch decides, and ReFrame must agree."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence
@@ -55,7 +53,6 @@ FAILURES = [LaunchOutcome(None, verdict, f"reason of {verdict}") for verdict in 
 
 @pytest.fixture(scope="module")
 def well(tmp_path_factory: pytest.TempPathFactory) -> FinishedLaunch:
-    """A launch that ended well."""
     return finished(tmp_path_factory.mktemp("session"))
 
 

@@ -1,7 +1,5 @@
 """Who is late is named, chance and what passes are not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

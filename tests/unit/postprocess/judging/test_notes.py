@@ -1,7 +1,5 @@
 """Many cases that are suspiciously fast are a matter of their references, and the night says so."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What becomes of a launch: each way of going wrong has one verdict and a reason of one line."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,13 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from postprocess.judging.outcome import (
-    assess_launch,
-    check_mpi_world,
-    describe_foreign_lines,
-    determine_outcome,
-    read_exit_code,
-)
+from postprocess.judging import outcome
 from postprocess.model.case import NAMED
 from postprocess.model.plan import PlannedLaunch, SkippedCase, read_plan, write_launch
 from postprocess.model.routines.benchmark import Benchmark
@@ -38,7 +30,7 @@ def assessed(
     """Verdict and reason of a launch that left this; ``("", "")`` if its values can be judged."""
     launch = launch or planned()
     leave(session, launch, records, code)
-    found = assess_launch(launch, session)
+    found = outcome.assess_launch(launch, session)
     assert (found.records is None) == (found.verdict is not None)
     assert "\n" not in found.reason
     return str(found.verdict or ""), found.reason
@@ -50,7 +42,7 @@ def whole(**changes: Any) -> Records:
 
 def test_a_launch_that_went_well_hands_over_its_records(tmp_path: Path):
     leave(tmp_path, planned(), whole())
-    found = assess_launch(planned(), tmp_path)
+    found = outcome.assess_launch(planned(), tmp_path)
     assert (found.verdict, found.reason) == (None, "")
     assert {each.variable for each in found.records.cases} == {each.variable for each in CASES}
 
@@ -82,11 +74,11 @@ def test_no_exit_code_but_zero_is_well(tmp_path, code, verdict, reason, left):
 
 def test_the_exit_code_of_a_job_script_is_read_and_nothing_else(tmp_path: Path):
     path = tmp_path / "x.exit"
-    assert read_exit_code(path) is None
+    assert outcome.read_exit_code(path) is None
     path.write_text("0\n")
-    assert read_exit_code(path) == 0
+    assert outcome.read_exit_code(path) == 0
     path.write_text("0 0\n")
-    assert read_exit_code(path) is None
+    assert outcome.read_exit_code(path) is None
 
 
 @plants("data", "a wrong element, with any exit code", "records of mpicost", "incorrect", 1,
@@ -109,7 +101,7 @@ def test_a_whole_launch_with_wrong_data_hands_over_its_records(tmp_path: Path):
     leave(tmp_path, planned(), record.receive_wrong_data(whole(), 2), "1\n")
     values = {name: each for name, each in VALUES.items() if name != CASES[1].variable}
     said = entry(result="fail", phase="performance", values=values)
-    found = determine_outcome(planned(), tmp_path, said)
+    found = outcome.determine_outcome(planned(), tmp_path, said)
     assert found.verdict is None
     assert found.records and set(found.records.wrong) == {CASES[1].variable}
 
@@ -243,7 +235,7 @@ def test_many_worlds_of_one_process_are_named_even_if_they_garbled_their_file(
     leave(tmp_path, launch, whole(processes=1))
     file = launch.records(tmp_path)
     file.write_text(file.read_text().replace("\n", f"\n{damage}", 1))
-    found = assess_launch(launch, tmp_path)
+    found = outcome.assess_launch(launch, tmp_path)
     assert found.verdict == Verdict.INCORRECT
     declared.check_case(str(found.verdict), found.reason)
 
@@ -263,7 +255,7 @@ def test_what_a_program_wrote_is_read_once(tmp_path: Path, program: str, is_whol
         benchmark.leave(tmp_path, launch, benchmark.osu_text(), witness=None if is_whole else [])
         written = launch.witness(tmp_path)
     opened.clear()
-    found = assess_launch(launch, tmp_path)
+    found = outcome.assess_launch(launch, tmp_path)
     assert (found.verdict is None) == is_whole, found.reason
     assert opened.count(str(written)) == 1
 
@@ -273,7 +265,7 @@ def test_damaged_records_of_a_larger_world_are_not_taken_for_many_worlds(tmp_pat
     leave(tmp_path, launch, whole(processes=12, mpi_library='"processes":1,'))
     file = launch.records(tmp_path)
     file.write_text(file.read_text() + "{")
-    assert "world" not in assess_launch(launch, tmp_path).reason
+    assert "world" not in outcome.assess_launch(launch, tmp_path).reason
 
 
 @pytest.mark.parametrize(
@@ -294,7 +286,7 @@ def test_every_host_must_have_the_ranks_that_the_layout_gives_it(ranks, said):
 
     layout = {"processes": 5, "per_node": 2}
     launch = planned(cases=tuple(replace(each, **layout) for each in CASES))
-    problem = check_mpi_world(launch, Records())
+    problem = outcome.check_mpi_world(launch, Records())
     assert (problem.reason if problem else "") == said
     assert problem is None or problem.verdict == Verdict.INCORRECT
 
@@ -326,7 +318,7 @@ def test_ranks_that_are_not_on_the_threads_of_a_core_are_incorrect(tmp_path: Pat
 def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):
     launch = planned(cases=(), skips=(SkippedCase(CASES[0], "too large"),))
     assert (launch.processes, launch.per_node) == (2, 2)
-    assert determine_outcome(launch, tmp_path, None).verdict == Verdict.SKIPPED
+    assert outcome.determine_outcome(launch, tmp_path, None).verdict == Verdict.SKIPPED
     write_launch(tmp_path, launch)
     assert read_plan(tmp_path) == [launch]
 
@@ -361,7 +353,7 @@ def test_reframe_has_a_say_in_a_launch_whose_files_are_well(tmp_path, result, ph
     leave(tmp_path, planned(), whole())
     told = entry(result=result, phase=phase, reason=said) if result else None
     blocked = FAILED_BUILD if result == "fail_deps" else None
-    found = determine_outcome(planned(), tmp_path, told, blocked)
+    found = outcome.determine_outcome(planned(), tmp_path, told, blocked)
     assert (str(found.verdict or ""), found.reason) == (verdict, reason)
     assert (found.records is None) == bool(verdict)
 
@@ -393,7 +385,7 @@ def test_another_number_than_reframe_asserted_is_incorrect_and_both_are_named(
     leave(tmp_path, planned(), whole())
     others = {name: value for name, value in VALUES.items() if name != VARIABLE}
     values = others if asserted is None else others | {VARIABLE: asserted}
-    found = determine_outcome(planned(), tmp_path, entry(values=values, **changes))
+    found = outcome.determine_outcome(planned(), tmp_path, entry(values=values, **changes))
     assert (found.verdict, found.records) == (Verdict.INCORRECT, None)
     what = f"ReFrame asserted {said}, the records say {VALUE:.9g} s: one of them is wrong"
     assert found.reason == f"{VARIABLE}: {what}"
@@ -403,7 +395,7 @@ def test_another_number_than_reframe_asserted_is_incorrect_and_both_are_named(
 def test_the_number_that_reframe_asserted_may_differ_in_its_last_digits(tmp_path: Path):
     leave(tmp_path, planned(), whole())
     values = {name: (value * (1 + 1e-12), unit) for name, (value, unit) in VALUES.items()}
-    assert determine_outcome(planned(), tmp_path, entry(values=values)).verdict is None
+    assert outcome.determine_outcome(planned(), tmp_path, entry(values=values)).verdict is None
 
 
 @plants("stale", "whole records of other times, after ReFrame read them",
@@ -415,8 +407,8 @@ def test_records_that_changed_after_reframe_read_them_are_incorrect(tmp_path, de
     case = records[1]
     records[1] = record.case_record(case["routine"], case["bytes"], peer=case["peer"], scale=2e-6)
     leave(tmp_path, planned(), records)
-    assert assess_launch(planned(), tmp_path).verdict is None
-    found = determine_outcome(planned(), tmp_path, entry())
+    assert outcome.assess_launch(planned(), tmp_path).verdict is None
+    found = outcome.determine_outcome(planned(), tmp_path, entry())
     declared.check_case(found.verdict, found.reason)
 
 
@@ -433,7 +425,7 @@ def test_a_program_without_a_source_is_skipped_whatever_the_reason_says(
 ):
     launch = planned(benchmarks=() if ours else (A_BENCHMARK,))
     said = entry(result="fail_deps", phase="setup")
-    found = determine_outcome(launch, tmp_path, said, BlockedTest(reason, without_source))
+    found = outcome.determine_outcome(launch, tmp_path, said, BlockedTest(reason, without_source))
     assert (str(found.verdict), reason in found.reason) == (verdict, True)
 
 
@@ -443,7 +435,7 @@ def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path, declare
     leave(tmp_path, planned(), None, "139\n")
     (tmp_path / "rfm_job.err").write_text("first\nsegfault at \x1b[31m0\n\n \0")
     said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="rfm_job.err")
-    found = determine_outcome(planned(), tmp_path, said)
+    found = outcome.determine_outcome(planned(), tmp_path, said)
     declared.check_case(found.verdict, found.reason)
 
 
@@ -452,7 +444,7 @@ def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path, declare
 def test_a_job_that_was_never_submitted_is_named_with_reframes_reason(tmp_path, declared):
     leave(tmp_path, planned(), None, None)
     said = entry(result="fail", phase="run", reason="job error: sbatch: invalid partition")
-    found = determine_outcome(planned(), tmp_path, said)
+    found = outcome.determine_outcome(planned(), tmp_path, said)
     declared.check_case(found.verdict, found.reason)
 
 
@@ -465,7 +457,7 @@ def test_a_job_that_slurm_ended_at_its_limit_is_a_timeout(tmp_path: Path, declar
         "srun: error: n1: task 0: Terminated\n"
     )
     said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="err")
-    found = determine_outcome(planned(), tmp_path, said)
+    found = outcome.determine_outcome(planned(), tmp_path, said)
     declared.check_case(found.verdict, found.reason)
 
 
@@ -476,9 +468,9 @@ def test_how_a_scheduler_ended_a_job_is_kept(tmp_path: Path, how: Ending, verdic
     """For whoever measures again, and does not on nodes that were lost."""
     leave(tmp_path, planned(), None, None)
     said = entry(result="fail", phase="run", directory=str(tmp_path), reason="job error: odd")
-    assert determine_outcome(planned(), tmp_path, said).job_end is None
+    assert outcome.determine_outcome(planned(), tmp_path, said).job_end is None
     write_ended(tmp_path, Ended(how, "words of the scheduler"))
-    found = determine_outcome(planned(), tmp_path, said)
+    found = outcome.determine_outcome(planned(), tmp_path, said)
     assert (str(found.verdict), found.job_end) == (verdict, how)
     assert how is not Ending.NEVER_STARTED or found.reason == "words of the scheduler"
 
@@ -491,7 +483,7 @@ def test_a_start_that_ended_at_its_limit_quotes_what_was_written_of_memory(tmp_p
         "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\nmpicost: later\n"
     )
     said = entry(test=launch.test, result="fail", phase="sanity", directory=str(tmp_path), errors="err")
-    found = determine_outcome(launch, tmp_path, said)
+    found = outcome.determine_outcome(launch, tmp_path, said)
     assert found.verdict == Verdict.TIMEOUT and "Detected 1 oom_kill event" in found.reason
 
 
@@ -510,7 +502,7 @@ def test_no_word_of_reframe_makes_a_bad_launch_good(tmp_path: Path, damage, code
     records = whole()
     damage(records)
     leave(tmp_path, planned(), records, code)
-    found = determine_outcome(planned(), tmp_path, entry())
+    found = outcome.determine_outcome(planned(), tmp_path, entry())
     assert found.records is None
     assert found.verdict is not None
     assert found.reason
@@ -525,7 +517,6 @@ SPAN = f"{BEGAN}\n{BEGAN + 20}\n"
 
 
 def own() -> Records:
-    """The records of the launch."""
     run, *cases, end = record.launch(token="a1", command=["mpicost", "--trials=51", "--token=a1"])
     return [run, *cases, end | {"token": "a1"}]
 
@@ -548,7 +539,7 @@ def left(session: Path, records: Records, span: str | None = SPAN) -> None:
 def test_the_records_of_a_launch_are_its_own(tmp_path: Path, span: str) -> None:
     """The clocks of two nodes may differ a little."""
     left(tmp_path, own(), span)
-    assert assess_launch(LAUNCH, tmp_path).reason == ""
+    assert outcome.assess_launch(LAUNCH, tmp_path).reason == ""
 
 
 @plants("stale", "without its token, of another command, or of another time",
@@ -571,7 +562,7 @@ def test_the_records_of_a_launch_are_its_own(tmp_path: Path, span: str) -> None:
 )
 def test_records_of_another_launch_are_incorrect(tmp_path, records, span, said, declared):
     left(tmp_path, records(), span)
-    found = assess_launch(LAUNCH, tmp_path)
+    found = outcome.assess_launch(LAUNCH, tmp_path)
     assert said in found.reason
     declared.check_case(found.verdict, found.reason)
 
@@ -580,6 +571,6 @@ def test_lines_of_others_are_counted_and_quoted_once():
     launch = SimpleNamespace(partition="mine:cpu", environment="openmpi", program="osu")
     runs = [{FOREIGN: 2, FIRST_FOREIGN: "UCX  WARN  one"}, {FOREIGN: 1, FIRST_FOREIGN: "two"}, {}]
     found = [SimpleNamespace(launch=launch, run=run) for run in runs]
-    (line,) = describe_foreign_lines(found)
+    (line,) = outcome.describe_foreign_lines(found)
     assert line.startswith("mine:cpu, openmpi, osu: 3 lines in the output of 2 launches that the program")
     assert line.endswith("the first: UCX  WARN  one")

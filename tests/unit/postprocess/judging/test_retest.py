@@ -1,7 +1,5 @@
 """A second look goes to the checks and comes back as it was meant."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -13,23 +11,9 @@ import polars as pl
 import pytest
 
 from postprocess.base.progress import Progress
+from postprocess.judging import common_cause, confirmation, retest
 from postprocess.judging import common_cause as common_cause_onset
-from postprocess.judging import confirmation, retest
-from postprocess.judging.common_cause import (
-    PROBE_CASES,
-    CommonCause,
-    find_common_causes,
-    find_onset,
-    find_onset_in_store,
-)
 from postprocess.judging.confirmation import Measure, confirm_slow_cases
-from postprocess.judging.retest import (
-    RetestTarget,
-    build_retest_choice,
-    list_avoided_nodes,
-    list_wanted_nodes,
-    select_targets,
-)
 from postprocess.model.case import Case
 from postprocess.model.groups import group_cases
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
@@ -46,21 +30,21 @@ from tests.support.factories.launch import case, planned
 
 def test_cases_of_a_routine_are_one_look_and_survive_json():
     cases = [case(size=8), case(size=80), case(routine="barrier", size=0)]
-    choice = json.loads(json.dumps(build_retest_choice(cases, dict.fromkeys(cases, ("n1", "n2")))))
-    found = select_targets(choice)
+    choice = json.loads(json.dumps(retest.build_retest_choice(cases, dict.fromkeys(cases, ("n1", "n2")))))
+    found = retest.select_targets(choice)
     assert [look.routine for look in found] == sorted({each.routine for each in cases})
     assert {look.avoided for look in found} == {("n1", "n2")}
-    assert found[0] == RetestTarget(
+    assert found[0] == retest.RetestTarget(
         "mpicost", cases[0].partition, cases[0].environment, "2x2", "barrier", ("n1", "n2")
     )
 
 
 def test_only_the_looks_of_a_place_are_taken():
-    choice = build_retest_choice([case(), case(routine="barrier", size=0)], {})
+    choice = retest.build_retest_choice([case(), case(routine="barrier", size=0)], {})
     place = {"program": "mpicost", "layout": "2x2"}
-    assert len(select_targets(choice, **place)) == 2
-    assert select_targets(choice, **place, environment="elsewhere") == []
-    assert select_targets(choice, program="osu", layout="2x2") == []
+    assert len(retest.select_targets(choice, **place)) == 2
+    assert retest.select_targets(choice, **place, environment="elsewhere") == []
+    assert retest.select_targets(choice, program="osu", layout="2x2") == []
 
 
 @pytest.mark.parametrize(
@@ -68,17 +52,19 @@ def test_only_the_looks_of_a_place_are_taken():
 )
 def test_nodes_are_avoided_by_their_short_names_while_enough_others_are_left(nodes, needed, avoided):
     """A scheduler knows n1 where MPI says n1.cluster, and one name that it does not know refuses the job."""
-    slow = [RetestTarget("mpicost", "cpu", "mpich", "2x1", "bcast", ("n2.cluster", "n1.cluster"))]
+    slow = [retest.RetestTarget("mpicost", "cpu", "mpich", "2x1", "bcast", ("n2.cluster", "n1.cluster"))]
     slow.append(replace(slow[0], routine="barrier", avoided=("n1",)))
-    assert list_avoided_nodes(slow, nodes, needed) == avoided
-    assert list_avoided_nodes([replace(slow[0], avoided=())], nodes, needed) == []
+    assert retest.list_avoided_nodes(slow, nodes, needed) == avoided
+    assert retest.list_avoided_nodes([replace(slow[0], avoided=())], nodes, needed) == []
 
 
 def test_nodes_that_are_wanted_come_by_their_short_names():
     cases = [case(), case(routine="barrier", size=0)]
-    choice = json.loads(json.dumps(build_retest_choice(cases, {}, dict.fromkeys(cases, ("n2.cluster", "n1")))))
-    assert list_wanted_nodes(select_targets(choice)) == ["n1", "n2"]
-    assert list_wanted_nodes(select_targets(build_retest_choice(cases, {}))) == []
+    choice = json.loads(
+        json.dumps(retest.build_retest_choice(cases, {}, dict.fromkeys(cases, ("n2.cluster", "n1"))))
+    )
+    assert retest.list_wanted_nodes(retest.select_targets(choice)) == ["n1", "n2"]
+    assert retest.list_wanted_nodes(retest.select_targets(retest.build_retest_choice(cases, {}))) == []
 
 
 SITE = Selection(Path("site_configs/local.py"))
@@ -116,7 +102,6 @@ def fresh(
 
 
 def beyond(results: Sequence[CaseResult]) -> set[Case]:
-    """The cases that are regressed."""
     return {each.case for each in results if each.verdict == Verdict.REGRESSED}
 
 
@@ -140,7 +125,7 @@ def test_a_cause_accuses_no_case_whose_own_fresh_launches_are_fine(progress: Pro
     results, catalog = slower_night()
     fine = {each.case for each in results[::2]}
     measure, _ = fresh(results, monkeypatch, lambda one: 1.0 if one in fine else 1.4)
-    (cause,) = find_common_causes(results, catalog, {})
+    (cause,) = common_cause.find_common_causes(results, catalog, {})
     assume_shown = {case: 1.2 for case in cause.probe_cases}
     monkeypatch.setattr(
         retest, "evaluate_case", lambda one, _, catalog: judged(one, catalog, assume_shown[one])
@@ -186,7 +171,7 @@ def test_a_shift_within_all_bands_is_measured_again_too(progress: Progress, monk
     measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
     confirmed = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
     assert asked and [each.launches for each in asked] == list(PASSES)[: len(asked)]
-    assert max(len(each.choice[AGAIN]) for each in asked) <= PROBE_CASES
+    assert max(len(each.choice[AGAIN]) for each in asked) <= common_cause.PROBE_CASES
     assert len(confirmed.causes) == 1 and not beyond(confirmed.results)
 
 
@@ -198,7 +183,7 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
     results, catalog = slower_night()
     if within_bands:
         results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
-    (cause,) = find_common_causes(results, catalog, {})
+    (cause,) = common_cause.find_common_causes(results, catalog, {})
     measure, _ = fresh(results, monkeypatch, lambda _: 1.07)
 
     def one_fails(selection: Selection) -> list[FinishedLaunch]:
@@ -216,7 +201,7 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
 
 def test_the_cases_of_a_cause_are_one_group():
     results, catalog = slower_night()
-    told = retest.name_confirmed_causes(results, find_common_causes(results, catalog, {}))
+    told = retest.name_confirmed_causes(results, common_cause.find_common_causes(results, catalog, {}))
     after = [replace(each, reason="another sentence") for each in told]
     named = [each for each in after if each.verdict == Verdict.REGRESSED]
     shared = [each for each in named if each.cause]
@@ -231,7 +216,7 @@ def test_the_cases_of_a_cause_are_one_group():
 # --- since when ---
 
 
-def query_commands(nights: Sequence[tuple[str, float, str]], cause: CommonCause, **other: str):
+def query_commands(nights: Sequence[tuple[str, float, str]], cause: common_cause.CommonCause, **other: str):
     """A history in which all cases of a cause were so many times as slow as their references."""
     rows = [
         {
@@ -254,9 +239,9 @@ def query_commands(nights: Sequence[tuple[str, float, str]], cause: CommonCause,
 
 
 @pytest.fixture(scope="module")
-def cause() -> CommonCause:
+def cause() -> common_cause.CommonCause:
     results, catalog = slower_night()
-    (found,) = find_common_causes(results, catalog, dict.fromkeys(cases(), ("n1", "n2")))
+    (found,) = common_cause.find_common_causes(results, catalog, dict.fromkeys(cases(), ("n1", "n2")))
     return found
 
 
@@ -281,8 +266,8 @@ def cause() -> CommonCause:
         ),
     ],
 )
-def test_history_says_since_when(cause: CommonCause, nights, words: str):
-    assert find_onset(cause, query_commands(nights, cause)) == words
+def test_history_says_since_when(cause: common_cause.CommonCause, nights, words: str):
+    assert common_cause.find_onset(cause, query_commands(nights, cause)) == words
 
 
 @pytest.mark.parametrize(
@@ -294,24 +279,26 @@ def test_history_says_since_when(cause: CommonCause, nights, words: str):
         *({"verdict": str(v)} for v in Verdict if v not in JUDGED),
     ],
 )
-def test_what_was_no_night_or_not_judged_or_in_another_unit_says_nothing(cause: CommonCause, other):
-    assert find_onset(cause, query_commands([("2026-11-18", 1.0, "n1")], cause)) != ""
-    assert find_onset(cause, query_commands([("2026-11-18", 1.0, "n1")], cause, **other)) == ""
+def test_what_was_no_night_or_not_judged_or_in_another_unit_says_nothing(
+    cause: common_cause.CommonCause, other
+):
+    assert common_cause.find_onset(cause, query_commands([("2026-11-18", 1.0, "n1")], cause)) != ""
+    assert common_cause.find_onset(cause, query_commands([("2026-11-18", 1.0, "n1")], cause, **other)) == ""
 
 
-def test_a_night_with_few_of_the_cases_says_nothing(cause: CommonCause):
+def test_a_night_with_few_of_the_cases_says_nothing(cause: common_cause.CommonCause):
     history = query_commands([("2026-11-18", 1.0, "n1")], cause)
-    assert find_onset(cause, history.head(len(cause.members) // 2 - 1)) == ""
+    assert common_cause.find_onset(cause, history.head(len(cause.members) // 2 - 1)) == ""
 
 
-def test_a_store_that_is_empty_or_damaged_hides_nothing(cause: CommonCause, tmp_path, monkeypatch):
-    assert find_onset_in_store(tmp_path, cause) == ""
+def test_a_store_that_is_empty_or_damaged_hides_nothing(cause: common_cause.CommonCause, tmp_path, monkeypatch):
+    assert common_cause.find_onset_in_store(tmp_path, cause) == ""
 
     def damaged(*_, **__):
         raise StoreError("x.parquet: damaged")
 
     monkeypatch.setattr(common_cause_onset, "read_headlines", damaged)
-    assert find_onset_in_store(tmp_path, cause) == ""
+    assert common_cause.find_onset_in_store(tmp_path, cause) == ""
 
 
 # --- what other hours may bring ---

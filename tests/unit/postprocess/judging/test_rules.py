@@ -1,7 +1,5 @@
 """One value, one reference, one word."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """What is slow again, but not beyond what one session may bring."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -10,17 +8,8 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.formats import DATE_FORMAT, MEGABYTES
+from postprocess.judging import suspicion
 from postprocess.judging import suspicion as session_history
-from postprocess.judging.suspicion import (
-    NO_HISTORY,
-    JudgedSession,
-    SessionHistory,
-    call_slow_sums,
-    decide_suspicion,
-    find_leaning,
-    list_suspects,
-    read_history,
-)
 from postprocess.model.measurement import TrialSummary
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
@@ -43,20 +32,20 @@ def slow(value: float, verdict: Verdict = Verdict.REGRESSED, **more) -> CaseResu
     return CaseResult(ONE, verdict, "slow", value=value, reference=1e-5, launches=1, **more)
 
 
-def before(*logs: float, headlines: float = 0.0) -> SessionHistory:
+def before(*logs: float, headlines: float = 0.0) -> suspicion.SessionHistory:
     """Sessions of further days before, the newest first."""
     told = [
-        JudgedSession(
+        suspicion.JudgedSession(
             f"2026-11-{20 - n}T01:00:00Z", "suspect", SessionValue(log, 5, n), SessionValue(headlines, 5, n)
         )
         for n, log in enumerate(logs)
     ]
-    return SessionHistory({ONE.key: told})
+    return suspicion.SessionHistory({ONE.key: told})
 
 
 def test_what_one_session_may_bring_is_suspect_and_fails_a_strict_session_alone():
-    result = decide_suspicion(slow(BETWEEN), 5 * [BETWEEN], REFERENCE, NO_HISTORY)
-    assert result.verdict == Verdict.SUSPECT and list_suspects([result]) == [ONE]
+    result = suspicion.decide_suspicion(slow(BETWEEN), 5 * [BETWEEN], REFERENCE, suspicion.NO_HISTORY)
+    assert result.verdict == Verdict.SUSPECT and suspicion.list_suspects([result]) == [ONE]
     assert result.reason.startswith("all trials ") and "; slow; 2 more sessions decide" in result.reason
     assert compute_exit_status([result], strict=False) == 0
     assert compute_exit_status([result], strict=True) == 1
@@ -65,13 +54,13 @@ def test_what_one_session_may_bring_is_suspect_and_fails_a_strict_session_alone(
 @pytest.mark.parametrize(("factor", "verdict"), [(0.999, Verdict.SUSPECT), (1.001, Verdict.REGRESSED)])
 def test_what_is_gross_is_called_on_the_first_day(factor: float, verdict: Verdict):
     value = factor * GROSS
-    result = decide_suspicion(slow(value), 5 * [value], REFERENCE, NO_HISTORY)
+    result = suspicion.decide_suspicion(slow(value), 5 * [value], REFERENCE, suspicion.NO_HISTORY)
     assert result.verdict == verdict
     assert ("more than sessions bring" in result.reason) == (verdict == Verdict.REGRESSED)
     rate = replace(REFERENCE, center=1000.0, unit=MEGABYTES)  # slow where it is low
     low = replace(slow(1e8 * 1e-5 / value / 1e5), unit=MEGABYTES, reference=1000.0)
     value = 1000.0 * 1e-5 / value
-    assert decide_suspicion(low, 5 * [value], rate, NO_HISTORY).verdict == verdict
+    assert suspicion.decide_suspicion(low, 5 * [value], rate, suspicion.NO_HISTORY).verdict == verdict
 
 
 FEW = replace(REFERENCE, launches=5, headline=None)
@@ -82,7 +71,7 @@ def test_against_few_launches_even_the_fastest_trial_must_be_gross(fastest: floa
     gross = 1e-5 * math.exp(compute_gross_distance(FEW, 5))
     times = (gross, gross, gross, fastest * gross, gross, gross)
     result = replace(slow(2 * gross), summary=TrialSummary(*times, 50, 0, 0, False, False))
-    assert decide_suspicion(result, 5 * [2 * gross], FEW, NO_HISTORY).verdict == verdict
+    assert suspicion.decide_suspicion(result, 5 * [2 * gross], FEW, suspicion.NO_HISTORY).verdict == verdict
 
 
 @pytest.mark.parametrize(("fastest", "verdict"), [(1.01, Verdict.REGRESSED), (0.99, Verdict.SUSPECT)])
@@ -92,7 +81,7 @@ def test_against_few_launches_each_fresh_launch_of_a_program_of_means_must_be_gr
     gross = 1e-5 * math.exp(compute_gross_distance(FEW, 1))
     result = replace(slow(4 * gross), summary=None, launches=1)
     fresh = [*(4 * [4 * gross]), fastest * gross]
-    assert decide_suspicion(result, fresh, FEW, NO_HISTORY).verdict == verdict
+    assert suspicion.decide_suspicion(result, fresh, FEW, suspicion.NO_HISTORY).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -106,7 +95,7 @@ def test_against_few_launches_each_fresh_launch_of_a_program_of_means_must_be_gr
 )
 def test_three_sessions_one_after_the_other_call_what_one_could_not(logs, verdict: Verdict):
     value = 1e-5 * math.exp(0.2)
-    result = decide_suspicion(slow(value), 5 * [value], REFERENCE, before(*logs))
+    result = suspicion.decide_suspicion(slow(value), 5 * [value], REFERENCE, before(*logs))
     assert result.verdict == verdict
     said = "22% slower in the mean of 3 sessions; slow"
     assert (result.reason == said) == (verdict == Verdict.REGRESSED)
@@ -117,22 +106,22 @@ def test_a_case_slow_by_its_headline_is_held_against_that_of_headlines():
     result = slow(1e-5, by_headline=True)
     fresh = 5 * [2e-5 * math.exp(0.4)]
     assert compute_gross_distance(REFERENCE, 5) < 0.4
-    found = decide_suspicion(result, fresh, REFERENCE, NO_HISTORY)
+    found = suspicion.decide_suspicion(result, fresh, REFERENCE, suspicion.NO_HISTORY)
     assert found.verdict == Verdict.SUSPECT and found.reason.startswith("the mean of the trials 49%")
-    called = decide_suspicion(result, fresh, REFERENCE, before(0.0, 0.0, headlines=0.4))
+    called = suspicion.decide_suspicion(result, fresh, REFERENCE, before(0.0, 0.0, headlines=0.4))
     assert called.verdict == Verdict.REGRESSED
-    values = decide_suspicion(result, fresh, REFERENCE, before(0.4, 0.4))
+    values = suspicion.decide_suspicion(result, fresh, REFERENCE, before(0.4, 0.4))
     assert values.verdict == Verdict.SUSPECT
     alone = replace(REFERENCE, headline=None)
-    assert decide_suspicion(result, fresh, alone, NO_HISTORY) == result
+    assert suspicion.decide_suspicion(result, fresh, alone, suspicion.NO_HISTORY) == result
 
 
 def test_what_could_not_be_measured_again_or_repeats_exactly_stays_regressed():
     exact = replace(REFERENCE, spread=0.0, exact=True)
     for fresh, known in (((), REFERENCE), ((BETWEEN,), exact), ((BETWEEN,), None)):
-        assert decide_suspicion(slow(BETWEEN), fresh, known, NO_HISTORY) == slow(BETWEEN)
+        assert suspicion.decide_suspicion(slow(BETWEEN), fresh, known, suspicion.NO_HISTORY) == slow(BETWEEN)
     crashed = slow(BETWEEN, Verdict.CRASHED)
-    assert decide_suspicion(crashed, 5 * [BETWEEN], REFERENCE, NO_HISTORY) == crashed
+    assert suspicion.decide_suspicion(crashed, 5 * [BETWEEN], REFERENCE, suspicion.NO_HISTORY) == crashed
 
 
 @pytest.mark.parametrize(
@@ -147,10 +136,10 @@ def test_what_could_not_be_measured_again_or_repeats_exactly_stays_regressed():
 def test_a_case_inside_its_band_is_called_by_many_sessions(verdict, log: float, called: bool):
     catalog = catalog_of([REFERENCE])
     tonight = slow(1e-5 * math.exp(0.15), verdict)
-    (found,) = call_slow_sums([tonight], catalog, before(*9 * [log]))
+    (found,) = suspicion.call_slow_sums([tonight], catalog, before(*9 * [log]))
     assert (found.verdict == Verdict.REGRESSED) is called
     assert ("slower in the mean of " in found.reason) is called
-    assert call_slow_sums([tonight], catalog, NO_HISTORY) == [tonight]
+    assert suspicion.call_slow_sums([tonight], catalog, suspicion.NO_HISTORY) == [tonight]
 
 
 # ---------------------------------------------------------------- the sessions of a case as the store has them
@@ -163,16 +152,16 @@ def at(minutes: float) -> str:
     return (NOW - timedelta(minutes=minutes)).strftime(DATE_FORMAT)
 
 
-def history(*minutes: float) -> SessionHistory:
+def history(*minutes: float) -> suspicion.SessionHistory:
     """Sessions so long before; the log of each is its number, that of its headline is negative."""
     told = [
-        JudgedSession(at(each), "pass", SessionValue(n, 5), SessionValue(-n, 5) if n % 2 else None)
+        suspicion.JudgedSession(at(each), "pass", SessionValue(n, 5), SessionValue(-n, 5) if n % 2 else None)
         for n, each in enumerate(minutes)
     ]
-    return SessionHistory({ONE.key: told})
+    return suspicion.SessionHistory({ONE.key: told})
 
 
-def logs(some: SessionHistory, **how) -> list[float]:
+def logs(some: suspicion.SessionHistory, **how) -> list[float]:
     reference = replace(REFERENCE, since=how.pop("since", ""))
     return [each.log for each in some.find_run(ONE, reference, before=at(0), **how)]
 
@@ -206,24 +195,27 @@ def test_judged_sessions_of_the_last_months_are_read(tmp_path: Path):
     write(tmp_path, 3, None, "crashed")
     write(tmp_path, 4, 3e-5, mode="run")  # somebody tried something
     write(tmp_path, 200, 5e-5)
-    found = read_history(tmp_path, [ONE, case("scatter")])
+    found = suspicion.read_history(tmp_path, [ONE, case("scatter")])
     first, second = found.sessions[ONE.key]
     assert (first.verdict, second.verdict) == ("suspect", "pass") and len(found.sessions) == 1
     day = number_day(first.started_utc)
     assert first.value == SessionValue(pytest.approx(math.log(1.2)), 3, day)
     assert first.headline == SessionValue(pytest.approx(math.log(2)), 3, day)
     assert (second.value.log, second.headline) == (pytest.approx(math.log(1.1)), None)
-    assert (found.find_verdict(ONE), found.find_verdict(case("scatter"))) == ("suspect", "")
 
 
 def test_an_empty_or_damaged_store_tells_of_no_session(monkeypatch, tmp_path: Path):
-    assert read_history(tmp_path / "none", [ONE]) == read_history(tmp_path, []) == SessionHistory({})
+    assert (
+        suspicion.read_history(tmp_path / "none", [ONE])
+        == suspicion.read_history(tmp_path, [])
+        == suspicion.SessionHistory({})
+    )
 
     def damaged(*_, **__):
         raise StoreError("x.parquet: damaged")
 
     monkeypatch.setattr(session_history, "read_headlines", damaged)
-    assert read_history(tmp_path, [ONE]) == SessionHistory({})
+    assert suspicion.read_history(tmp_path, [ONE]) == suspicion.SessionHistory({})
 
 
 @pytest.mark.parametrize(("before", "leans"), [(0.3, True), (-0.4, True), (-0.05, False)])
@@ -231,6 +223,6 @@ def test_a_case_leans_whose_sessions_lie_to_one_side_with_tonight(before: float,
     catalog = catalog_of([REFERENCE])
     value = 1e-5 * math.exp(0.05)
     result = CaseResult(ONE, Verdict.PASS, value=value, reference=1e-5, launches=5)
-    told = {ONE.key: [JudgedSession(at(60), "pass", SessionValue(before, 5), None)]}
-    found = find_leaning([result], SessionHistory(told), catalog)
+    told = {ONE.key: [suspicion.JudgedSession(at(60), "pass", SessionValue(before, 5), None)]}
+    found = suspicion.find_leaning([result], suspicion.SessionHistory(told), catalog)
     assert found == ({ONE} if leans else set())

@@ -1,7 +1,5 @@
 """What is the same in two launches, and what only looks different."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest.mock import Mock
 

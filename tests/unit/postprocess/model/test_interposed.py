@@ -1,7 +1,5 @@
 """What stands in front of an MPI is held against the reference, and must be the same on all ranks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each option of what is measured is told once, and everything that speaks of it agrees."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from dataclasses import fields, replace
@@ -9,20 +7,8 @@ from dataclasses import fields, replace
 import pytest
 
 from postprocess.main import build_parser
+from postprocess.model import options
 from postprocess.model.case import Case
-from postprocess.model.options import (
-    BYTES,
-    CACHE_STATE,
-    CHOOSING,
-    OPTIONS,
-    PEERS,
-    TRIAL_COUNT,
-    WANTED,
-    WantedRoutine,
-    build_wanted_choice,
-    check_choice,
-    select_wanted,
-)
 from site_configs.programs.program import PROGRAMS
 from tests.support.factories.launch import case
 
@@ -30,7 +16,7 @@ from tests.support.factories.launch import case
 GIVEN = {"program": "osu", "cache": "warm", "sync": "window", "strict": None, "boundaries": None}
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.flag)
+@pytest.mark.parametrize("option", options.OPTIONS, ids=lambda option: option.flag)
 def test_the_parser_has_it_and_gives_a_value_of_its_kind(option):
     word = GIVEN.get(option.name, "8")
     given = build_parser().parse_args(["run", option.flag, *([word] if word else [])])
@@ -49,35 +35,37 @@ def test_no_option_of_the_parser_that_the_checks_are_told_is_left_out():
     others |= {"junit", "openmetrics", "on_failure"}
     (commands,) = (each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
     run = {each.dest for each in commands.choices["run"]._actions}
-    assert {option.name for option in OPTIONS} == run - others
+    assert {option.name for option in options.OPTIONS} == run - others
 
 
 def test_what_chooses_is_a_part_of_a_case_of_the_same_kind():
-    for option in CHOOSING:
+    for option in options.CHOOSING:
         assert type(option.value_of(case())) is option.kind
-    measured = {option.part for option in CHOOSING}
+    measured = {option.part for option in options.CHOOSING}
     assert {each.name for each in fields(Case)} - measured == {"system", "environment"}
 
 
 def test_flags_variables_and_parts_are_each_named_once():
-    for names in zip(*((each.flag, each.variable) for each in OPTIONS), strict=True):
-        assert len({*names}) == len(OPTIONS)
+    for names in zip(*((each.flag, each.variable) for each in options.OPTIONS), strict=True):
+        assert len({*names}) == len(options.OPTIONS)
 
 
 def test_what_was_chosen():
-    assert BYTES.wanted({"sizes": [8, 16]}) == (8, 16)
-    assert BYTES.wanted({}) == BYTES.wanted({"sizes": []}) == ()
-    assert CACHE_STATE.wanted({"cache": "warm"}) == ("warm",)
-    assert CACHE_STATE.wanted({}) == ()
-    assert PEERS.value_of(case(peer=3)) == 3
+    assert options.BYTES.wanted({"sizes": [8, 16]}) == (8, 16)
+    assert options.BYTES.wanted({}) == options.BYTES.wanted({"sizes": []}) == ()
+    assert options.CACHE_STATE.wanted({"cache": "warm"}) == ("warm",)
+    assert options.CACHE_STATE.wanted({}) == ()
+    assert options.PEERS.value_of(case(peer=3)) == 3
 
 
 def test_the_programs_that_have_an_option_or_a_value():
-    assert TRIAL_COUNT.programs_with(21) == ("mpicost", "kernels", "gpu")
-    assert CACHE_STATE.programs_with("flush") == ("mpicost",)
-    assert CACHE_STATE.programs_with("rotate") == ("imb",)
-    assert CACHE_STATE.programs_with("warm") == CACHE_STATE.programs_with(None) == tuple(PROGRAMS)
-    assert BYTES.programs_with([8]) == tuple(PROGRAMS)
+    assert options.TRIAL_COUNT.programs_with(21) == ("mpicost", "kernels", "gpu")
+    assert options.CACHE_STATE.programs_with("flush") == ("mpicost",)
+    assert options.CACHE_STATE.programs_with("rotate") == ("imb",)
+    assert (
+        options.CACHE_STATE.programs_with("warm") == options.CACHE_STATE.programs_with(None) == tuple(PROGRAMS)
+    )
+    assert options.BYTES.programs_with([8]) == tuple(PROGRAMS)
 
 
 @pytest.mark.parametrize(
@@ -90,16 +78,16 @@ def test_the_programs_that_have_an_option_or_a_value():
     ids=str,
 )
 def test_a_choice_of_an_unknown_name_or_another_type_is_refused(choice, said: str):
-    check_choice({"sizes": [8], "trials": 51})
+    options.check_choice({"sizes": [8], "trials": 51})
     with pytest.raises(ValueError, match=said):
-        check_choice({"sizes": [8], "trials": 51} | choice)
+        options.check_choice({"sizes": [8], "trials": 51} | choice)
 
 
 def test_what_is_wanted_of_a_routine_is_one_launch_and_is_found_at_its_place():
-    one = WantedRoutine("mpicost", "cpu", "2x2", "bcast", (16, 8))
+    one = options.WantedRoutine("mpicost", "cpu", "2x2", "bcast", (16, 8))
     others = [replace(one, sizes=(8, 80), peers=(1,)), replace(one, layout="4x4")]
-    choice = json.loads(json.dumps(build_wanted_choice([one, *others])))[WANTED]
+    choice = json.loads(json.dumps(options.build_wanted_choice([one, *others])))[options.WANTED]
     wanted = replace(one, sizes=(8, 16, 80), peers=(1,))
-    assert select_wanted(choice, program="mpicost", layout="2x2") == {"bcast": wanted}
-    assert select_wanted(choice, layout="8x8") == {}
-    assert select_wanted(None) is None
+    assert options.select_wanted(choice, program="mpicost", layout="2x2") == {"bcast": wanted}
+    assert options.select_wanted(choice, layout="8x8") == {}
+    assert options.select_wanted(None) is None

@@ -1,7 +1,5 @@
 """The plan of a session: written before anything runs, read back whole or refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The closed list of verdicts, and which of them end with exit status 0."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

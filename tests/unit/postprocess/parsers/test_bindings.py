@@ -1,7 +1,5 @@
 """What a start of a language printed, and what a launch makes of its rounds: whole and right, or nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What IMB prints is read whole, and nothing else is taken for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is quoted of a job that died: the line that says why, and not what surrounds it."""
 
-from __future__ import annotations
-
 import pytest
 
 from postprocess.parsers.last_words import find_last_words

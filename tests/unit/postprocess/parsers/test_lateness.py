@@ -1,7 +1,5 @@
 """What a launch tells of who was held up: read whole, or refused."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What mpicost wrote is believed only if it is whole and agrees with itself."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

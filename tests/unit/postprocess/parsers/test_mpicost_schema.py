@@ -1,7 +1,5 @@
 """Pairs of a tournament, means of ranks and loops of calls are believed only where they can be true."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What OSU prints is read whole, and nothing else is taken for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a start of OSU or IMB says: exactly what was planned of it, or nothing."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path

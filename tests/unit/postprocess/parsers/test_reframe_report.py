@@ -1,7 +1,5 @@
 """ReFrame's report, read for what became of each test."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

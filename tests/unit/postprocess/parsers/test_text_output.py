@@ -1,7 +1,5 @@
 """What the readers of OSU and IMB have in common: lines of others are taken out and counted, or refused."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

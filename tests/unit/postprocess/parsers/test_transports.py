@@ -4,8 +4,6 @@ Lines marked ``recorded`` were printed by the wheels of MPICH 5.0.2 (UCX 1.20.1)
 2021.19; all others are constructed in the words of the libraries' sources.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from postprocess.model.case import Case

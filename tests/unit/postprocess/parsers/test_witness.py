@@ -1,7 +1,5 @@
 """Files of the witness as the reader takes or refuses them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

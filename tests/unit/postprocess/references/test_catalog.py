@@ -1,7 +1,5 @@
 """The references of a session: loaded and checked before anything runs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

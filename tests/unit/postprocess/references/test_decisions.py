@@ -1,7 +1,5 @@
 """Failures that are expected: just those, and only for a while."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone

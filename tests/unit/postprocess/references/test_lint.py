@@ -1,7 +1,5 @@
 """Lint finds what no loader refuses: any cell of a sound pair of files that is changed is named."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Each row of a reference file keeps its own provenance, and lint finds a row that has none, or two."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import datetime, timezone

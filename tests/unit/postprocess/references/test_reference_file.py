@@ -1,7 +1,5 @@
 """A reference file is read whole and right, or refused with file, row and fix."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

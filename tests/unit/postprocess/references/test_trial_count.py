@@ -1,7 +1,5 @@
 """A night measures with as many trials as its references were measured with."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The history of a case as a small picture: where values, bands, changes and failures lie."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Which cases share a diagram, and what it shows of them."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace

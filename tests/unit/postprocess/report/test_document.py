@@ -1,7 +1,5 @@
 """A document: hostile text stays text, a page asks for nothing, and all files are written or none."""
 
-from __future__ import annotations
-
 import errno
 import re
 from dataclasses import replace

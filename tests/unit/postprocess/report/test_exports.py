@@ -1,7 +1,5 @@
 """JUnit's XML and OpenMetrics, read by the readers of others."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

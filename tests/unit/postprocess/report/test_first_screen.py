@@ -1,7 +1,5 @@
 """What the first screen says of what a night sees, and what it proposes; and the two maps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

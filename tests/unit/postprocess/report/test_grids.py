@@ -1,7 +1,5 @@
 """The grid of verdicts: every case is counted once, however much of it is folded."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

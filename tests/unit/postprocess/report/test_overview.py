@@ -1,7 +1,5 @@
 """What a reader wants to know first."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -17,14 +15,6 @@ from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report import overview, session_report, terminal
 from postprocess.report import overview as view
-from postprocess.report.overview import (
-    CLASSES,
-    assess_sensitivity,
-    build_sensitivity_row,
-    classify_detectable,
-    select_with_power,
-    summarise_sensitivity,
-)
 from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
@@ -175,25 +165,25 @@ def result(size: int = 8, median_of: int = 1, **more) -> CaseResult:
     [(0.01, "5%"), (0.05, "5%"), (0.051, "10%"), (0.1, "10%"), (1.0, "100%"), (1.1, "more")],
 )
 def test_a_bound_belongs_to_its_class(detectable: float, name: str):
-    assert CLASSES[classify_detectable(detectable)] == name
-    assert CLASSES[classify_detectable(None)] == "nothing"
+    assert overview.CLASSES[overview.classify_detectable(detectable)] == name
+    assert overview.CLASSES[overview.classify_detectable(None)] == "nothing"
 
 
 def test_a_row_counts_what_sees_nothing_as_the_worst():
     limits = (0.04, 0.03), (0.08, 0.06), (0.3, 0.1), (None, None)
     some = [replace(result(8), detectable=a, detectable_soon=b) for a, b in limits]
-    found = build_sensitivity_row(("mpicost",), some)
+    found = overview.build_sensitivity_row(("mpicost",), some)
     assert (found.cases, found.seen, found.shares) == (4, 3, (1, 1, 0, 1, 0, 0, 1))
     assert (found.median, found.most) == (0.08, None)
-    assert build_sensitivity_row((), some[:3]).most == 0.3
+    assert overview.build_sensitivity_row((), some[:3]).most == 0.3
 
 
 def test_only_what_was_held_against_something_is_counted():
     lost = CaseResult(CASE, Verdict.CRASHED, "signal 11")
     blind = result(launches=1, spread=0.0, prior=None)
     old = replace(result(), detectable=None, spread=None, degrees=None)  # of an earlier Plumbline
-    assert select_with_power([lost, blind, old, result(16)]) == [blind, result(16)]
-    assert summarise_sensitivity([lost, old]) == ""
+    assert overview.select_with_power([lost, blind, old, result(16)]) == [blind, result(16)]
+    assert overview.summarise_sensitivity([lost, old]) == ""
 
 
 def test_one_line_tells_what_is_called_tonight_and_soon():
@@ -201,20 +191,20 @@ def test_one_line_tells_what_is_called_tonight_and_soon():
     names = ("detectable", "detectable_soon", "detectable_learned")
     some = [replace(result(8), **dict(zip(names, each, strict=True))) for each in limits]
     tonight = "called from tonight on, of 4 cases: 2 times slower in 2, 50% in 2, 20% in 1, 10% in 1"
-    assert summarise_sensitivity(some) == (
+    assert overview.summarise_sensitivity(some) == (
         f"{tonight}; if it lasts three nights: 50% in 3, 20% in 2, 10% in 2; "
         "by references of 10 nights: 50% in 3, 20% in 3, 10% in 3"
     )
-    assert summarise_sensitivity(some[2:]).startswith(
+    assert overview.summarise_sensitivity(some[2:]).startswith(
         "called from tonight on, of 2 cases: 2 times slower in none, 2.5 times as slow at best; if"
     )
-    assert "2 times slower in all" in summarise_sensitivity(some[:2])
+    assert "2 times slower in all" in overview.summarise_sensitivity(some[:2])
 
 
 def test_the_report_and_the_terminal_tell():
     night = samples.bad_night(samples.few_cases()[::5])
     summary = parse_summary(night.document())
-    found = assess_sensitivity(summary)
+    found = overview.assess_sensitivity(summary)
     assert sum(each.cases for each in found.programs) == sum(each.cases for each in found.rows)
     assert found.line in " ".join(terminal.render_terminal(summary, 200, False).split())
     (*_, worst) = (each for each in found.worst if each.detectable)
@@ -224,9 +214,9 @@ def test_the_report_and_the_terminal_tell():
         assert f"{worst.detectable:.0%}" in page
         assert f"{worst.detectable_soon:.0%}" in page
     assert "Slowdown that tonight would see" in html
-    assert html.count('class="sight-') > len(CLASSES)
+    assert html.count('class="sight-') > len(overview.CLASSES)
     old = replace(summary, results=())
-    assert assess_sensitivity(old) is None
+    assert overview.assess_sensitivity(old) is None
     assert "Detection limits" not in session_report.render_markdown(old)
 
 

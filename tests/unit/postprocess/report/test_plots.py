@@ -1,7 +1,5 @@
 """The pictures: what they show, and that they are harmless guests in a page."""
 
-from __future__ import annotations
-
 import math
 import re
 import xml.etree.ElementTree as ET

@@ -1,7 +1,5 @@
 """The report: complete, one harmless file that needs nothing else, written whole or not at all."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

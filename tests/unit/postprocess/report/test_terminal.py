@@ -1,7 +1,5 @@
 """The verdict table: complete, greppable in a pipe, whole commands in a terminal, harmless always."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The trials behind a value: read from the store and sorted by what became of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The store as CSV: every row that is asked for, to the last digit, or no file."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What the launches of sessions say of how long jobs take: as long as the last time, or roughly."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,24 +11,7 @@ import pytest
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.routines.benchmark import Benchmark
-from postprocess.results.launch_costs import (
-    ROUGH_RATE,
-    ROUGH_SIZE,
-    ROUGH_START,
-    ROUGH_TRIAL,
-    Job,
-    LaunchCost,
-    TimedJob,
-    WholeLaunch,
-    estimate_job_seconds,
-    list_jobs,
-    list_timed_jobs,
-    list_whole_launches,
-    measure_cost,
-    read_elapsed_seconds,
-    read_job_seconds,
-    read_seconds_of_cases,
-)
+from postprocess.results import launch_costs
 from postprocess.results.summary import SummaryLaunch
 from tests.support.factories.benchmark import osu_job
 from tests.support.factories.launch import CASES, case, planned
@@ -42,9 +23,8 @@ PLACE = LaunchPlace("local:cpu", "mpich", "osu", 4, 2)
 WARM = tuple(replace(each, cache="warm") for each in CASES)
 
 
-def job(**changes) -> Job:
-    """A job of one start."""
-    (only,) = list_jobs([planned(**changes)])
+def job(**changes) -> launch_costs.Job:
+    (only,) = launch_costs.list_jobs([planned(**changes)])
     return only
 
 
@@ -62,9 +42,9 @@ def edit_launches(path: Path, edit: Callable[[dict[str, Any]], list[dict[str, An
 def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
     leave_timed_session(work.sessions / FIRST, 30.0)
     leave_timed_session(work.sessions / SECOND, 12.0)
-    known = read_job_seconds(work)
+    known = launch_costs.read_job_seconds(work)
     assert known == {(MEASURED, len(CASES), "evict"): 12.0}
-    assert estimate_job_seconds(job(), known) == 12.0
+    assert launch_costs.estimate_job_seconds(job(), known) == 12.0
 
 
 @pytest.mark.parametrize(
@@ -82,50 +62,52 @@ def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
 def test_of_another_launch_the_time_is_guessed(work: WorkDirectory, other):
     leave_timed_session(work.sessions / FIRST)
     other_job = job(**other)
-    known = read_job_seconds(work)
+    known = launch_costs.read_job_seconds(work)
     assert other_job.key not in known
-    expected = ROUGH_START + other_job.cases * planned().trials * ROUGH_TRIAL
-    assert estimate_job_seconds(other_job, known) == pytest.approx(expected)
+    expected = launch_costs.ROUGH_START + other_job.cases * planned().trials * launch_costs.ROUGH_TRIAL
+    assert launch_costs.estimate_job_seconds(other_job, known) == pytest.approx(expected)
 
 
 def test_a_launch_that_failed_tells_nothing_of_the_time(work: WorkDirectory):
     edit_launches(leave_timed_session(work.sessions / FIRST), lambda only: [only | {"outcome": "timeout"}])
-    assert read_job_seconds(work) == {}
+    assert launch_costs.read_job_seconds(work) == {}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "{}", '{"schema": 99}'])
 def test_a_summary_that_cannot_be_read_is_passed_over(work: WorkDirectory, text: str):
     leave_timed_session(work.sessions / FIRST, 30.0)
     leave_timed_session(work.sessions / SECOND, 12.0).write_text(text)
-    assert list(read_job_seconds(work).values()) == [30.0]
+    assert list(launch_costs.read_job_seconds(work).values()) == [30.0]
 
 
 def test_the_starts_of_a_job_are_one_job_and_take_its_time_once(work: WorkDirectory):
     plan = [planned(), osu_job("bw"), osu_job("latency"), osu_job("bw", number=2)]
-    assert [len(each.launches) for each in list_jobs(plan)] == [1, 2, 1]
-    together = list_jobs(plan)[1]
+    assert [len(each.launches) for each in launch_costs.list_jobs(plan)] == [1, 2, 1]
+    together = launch_costs.list_jobs(plan)[1]
     assert together.key == (MEASURED._replace(program="osu"), 40, "warm")
-    sent = 2 * 1000 * (2**20 - 1) / ROUGH_RATE
-    rough = 2 * ROUGH_START + 40 * ROUGH_SIZE + sent
-    assert estimate_job_seconds(together, {}) == pytest.approx(rough)
+    sent = 2 * 1000 * (2**20 - 1) / launch_costs.ROUGH_RATE
+    rough = 2 * launch_costs.ROUGH_START + 40 * launch_costs.ROUGH_SIZE + sent
+    assert launch_costs.estimate_job_seconds(together, {}) == pytest.approx(rough)
     starts = [
         {"program": "osu", "start": name, "cases": 20, "directory": "stage/osu"} for name in ("bw", "bibw")
     ]
     path = leave_timed_session(work.sessions / FIRST)
     edit_launches(path, lambda only: [only, *(only | each for each in starts)])
-    assert read_job_seconds(work) == {job().key: SECONDS, together.key: SECONDS}
+    assert launch_costs.read_job_seconds(work) == {job().key: SECONDS, together.key: SECONDS}
 
 
 def test_windows_of_large_messages_take_minutes():
     """OSU's bibw at 4 MiB took 28 to 43 s on two cores: 200 iterations with their data checked."""
     line = Benchmark("osu_bibw", "bibw", "title", "Bandwidth (MB/s)", "MB/s", window=True)
     cases = (case("bibw", 2**26, program="osu", cache="warm"),)
-    (largest,) = list_jobs([osu_job("bibw", trials=200, cases=cases, benchmarks=(line,))])
-    assert 240 < estimate_job_seconds(largest, {}) < 960
+    (largest,) = launch_costs.list_jobs([osu_job("bibw", trials=200, cases=cases, benchmarks=(line,))])
+    assert 240 < launch_costs.estimate_job_seconds(largest, {}) < 960
 
 
 def seconds_of(work: WorkDirectory, cases: tuple[Case, ...], **changes: object) -> float | None:
-    return read_seconds_of_cases(work, list_jobs([planned(cases=cases, **changes)])).get(MEASURED)
+    return launch_costs.read_seconds_of_cases(
+        work, launch_costs.list_jobs([planned(cases=cases, **changes)])
+    ).get(MEASURED)
 
 
 def test_what_launches_cost_is_that_of_the_same_cases_the_last_time(work: WorkDirectory):
@@ -151,27 +133,33 @@ def launch(start: str = "", **changes) -> SummaryLaunch:
 
 
 def test_the_starts_of_a_job_are_one_timed_job_without_what_was_skipped():
-    assert list_timed_jobs([launch("bw"), launch("latency")]) == [TimedJob(PLACE, 1, 6, 10.0, True)]
+    assert launch_costs.list_timed_jobs([launch("bw"), launch("latency")]) == [
+        launch_costs.TimedJob(PLACE, 1, 6, 10.0, True)
+    ]
     failed = launch("bcast", outcome="crashed")
-    assert list_timed_jobs([launch("bw"), failed]) == [TimedJob(PLACE, 1, 6, 10.0, False)]
+    assert launch_costs.list_timed_jobs([launch("bw"), failed]) == [
+        launch_costs.TimedJob(PLACE, 1, 6, 10.0, False)
+    ]
     skipped = launch("bcast", cases=0, outcome="skipped", seconds=0.0)
-    assert list_timed_jobs([launch("bw"), skipped]) == [TimedJob(PLACE, 1, 3, 10.0, True)]
-    assert list_timed_jobs([skipped]) == []
+    assert launch_costs.list_timed_jobs([launch("bw"), skipped]) == [
+        launch_costs.TimedJob(PLACE, 1, 3, 10.0, True)
+    ]
+    assert launch_costs.list_timed_jobs([skipped]) == []
 
 
 def test_another_directory_or_layout_or_number_is_another_job():
     others = [{"directory": "stage/b"}, {"processes": 2}, {"launch": 2}]
-    jobs = list_timed_jobs([launch(), *(launch(**other) for other in others)])
+    jobs = launch_costs.list_timed_jobs([launch(), *(launch(**other) for other in others)])
     assert [(job.place.processes, job.number) for job in jobs] == [(4, 1), (4, 1), (2, 1), (4, 2)]
 
 
-def whole(folder: Path) -> list[WholeLaunch]:
-    return list(list_whole_launches(folder))
+def whole(folder: Path) -> list[launch_costs.WholeLaunch]:
+    return list(launch_costs.list_whole_launches(folder))
 
 
 def test_only_launches_that_ended_well_are_whole(tmp_path: Path):
     usual = leave_timed_session(tmp_path / "a")
-    assert whole(usual.parent) == [WholeLaunch(MEASURED, 4, SECONDS, INSIDE, 51)]
+    assert whole(usual.parent) == [launch_costs.WholeLaunch(MEASURED, 4, SECONDS, INSIDE, 51)]
     failed = leave_timed_session(tmp_path / "b")
     assert whole(edit_launches(failed, lambda only: [only | {"outcome": "crashed"}])) == []
     assert whole(tmp_path / "c") == []
@@ -183,7 +171,7 @@ def test_the_starts_of_a_job_of_osu_share_its_time_and_have_no_trials(tmp_path: 
     path = leave_timed_session(tmp_path / "a")
     osu, imb = (MEASURED._replace(program=program) for program in ("osu", "imb"))
     found = whole(edit_launches(path, lambda only: [only | each for each in others]))
-    assert found == [WholeLaunch(osu, 21, 40.0), WholeLaunch(imb, 4, 9.0)]
+    assert found == [launch_costs.WholeLaunch(osu, 21, 40.0), launch_costs.WholeLaunch(imb, 4, 9.0)]
 
 
 def test_a_launch_whose_records_are_gone_costs_nobody_knows_what(tmp_path: Path):
@@ -191,16 +179,16 @@ def test_a_launch_whose_records_are_gone_costs_nobody_knows_what(tmp_path: Path)
     records = planned().records(session)
     for text in ('{"record": "case"}\n', "no JSON\n", '["end"]\n', ""):
         records.write_text(text)
-        assert read_elapsed_seconds(records) is None
+        assert launch_costs.read_elapsed_seconds(records) is None
     records.unlink()
     assert whole(session) == []
 
 
 def test_a_launch_of_a_choice_of_cases_says_nothing_of_a_whole_one():
-    part = WholeLaunch(PLACE, 1, 9.0, 2.0, 51)
-    some = [WholeLaunch(PLACE, 4, 30.0, 10.2, 51), part, part, part]
-    assert measure_cost(some) == LaunchCost(pytest.approx(19.8), pytest.approx(0.2))
+    part = launch_costs.WholeLaunch(PLACE, 1, 9.0, 2.0, 51)
+    some = [launch_costs.WholeLaunch(PLACE, 4, 30.0, 10.2, 51), part, part, part]
+    assert launch_costs.measure_cost(some) == launch_costs.LaunchCost(pytest.approx(19.8), pytest.approx(0.2))
 
 
 def test_a_start_is_never_shorter_than_nothing():
-    assert measure_cost([WholeLaunch(PLACE, 4, 10.0, 10.2, 51)]).start == 0.0
+    assert launch_costs.measure_cost([launch_costs.WholeLaunch(PLACE, 4, 10.0, 10.2, 51)]).start == 0.0

@@ -1,7 +1,5 @@
 """Questions over many sessions are answered completely, from undamaged files, or not at all."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

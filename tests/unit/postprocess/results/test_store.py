@@ -1,7 +1,5 @@
 """A session is stored whole and once, and nothing that happens later changes it."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

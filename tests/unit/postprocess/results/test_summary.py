@@ -1,7 +1,5 @@
 """The summary file: read back as it was written, and refused when it cannot be trusted."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

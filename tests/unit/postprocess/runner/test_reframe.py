@@ -1,7 +1,5 @@
 """How ReFrame is started: what it is told, and in which environment."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

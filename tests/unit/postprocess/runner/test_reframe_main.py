@@ -1,7 +1,5 @@
 """What ReFrame's own process does otherwise than ReFrame."""
 
-from __future__ import annotations
-
 import inspect
 import subprocess
 import sys

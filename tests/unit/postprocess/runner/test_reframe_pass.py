@@ -1,7 +1,5 @@
 """One pass of ReFrame, played by a program that does what a test wants: nothing planned gets lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -18,17 +16,8 @@ from postprocess.base.processes import find_processes
 from postprocess.model.plan import locate_plan_file, read_plan, write_launch
 from postprocess.model.session import Selection
 from postprocess.runner import reframe as reframe_driver
+from postprocess.runner import reframe_pass
 from postprocess.runner.reframe import ReframeDriver
-from postprocess.runner.reframe_pass import (
-    BuildClock,
-    extract_complaint,
-    find_unmatched_parts,
-    make_plan,
-    preview_plan,
-    run_again,
-    run_plan,
-    shorten_test_name,
-)
 from site_configs.schema.variables import SESSION
 from spack_envs.installation import BuiltBinary, write_program
 from tests.support.factories import record
@@ -79,7 +68,7 @@ def play(reframe: ReframeDriver, script: str = "", report: object = None) -> Non
 def test_what_the_checks_planned_is_the_plan(reframe: ReframeDriver):
     write_launch(reframe.session, planned())
     play(reframe, "sys.exit(0 if sys.argv[-1] == '--dry-run' else 1)")
-    assert make_plan(reframe, SITE) == [planned()]
+    assert reframe_pass.make_plan(reframe, SITE) == [planned()]
 
 
 @plants("use", "`--cache evict`", "a simulated machine", "", 2,
@@ -89,9 +78,9 @@ def test_caches_of_a_simulated_machine_are_not_cooled(reframe: ReframeDriver, de
     play(reframe)
     write_launch(reframe.session, planned(exact=True, cases=(case(cache="evict"),)))
     with declared.raises(UsageError, match=r"^--cache evict: .*local:cpu is simulated"):
-        make_plan(reframe, SITE)
+        reframe_pass.make_plan(reframe, SITE)
     write_launch(reframe.session, planned(exact=True, cases=(case(cache="warm"),)))
-    assert len(make_plan(reframe, SITE)) == 1
+    assert len(reframe_pass.make_plan(reframe, SITE)) == 1
 
 
 @plants("use", "a selection that fits no test", "options of a session", "", 2, "matches no case")
@@ -101,12 +90,12 @@ def test_a_selection_that_matches_nothing_is_refused(reframe: ReframeDriver, lau
         write_launch(reframe.session, launch)
     play(reframe)
     with declared.raises(UsageError):
-        make_plan(reframe, SITE)
+        reframe_pass.make_plan(reframe, SITE)
 
 
 def test_a_selection_that_matches_nothing_is_named():
     selection = Selection(Path(), environments=["typo"], choice={"processes": [2, 3]})
-    found = next(find_unmatched_parts(selection, []))
+    found = next(reframe_pass.find_unmatched_parts(selection, []))
     assert found == "the selection (--environment typo --processes 2,3)"
 
 
@@ -116,7 +105,7 @@ def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe, 
     write_launch(reframe.session, planned())
     play(reframe, "print('x: WARNING: skipping check_y.py: no module z'); sys.exit(1)")
     with declared.raises(UsageError, match=re.escape(f"(all of it: {reframe.log})")):
-        make_plan(reframe, SITE)
+        reframe_pass.make_plan(reframe, SITE)
     assert "skipping check_y.py" in reframe.log.read_text()
 
 
@@ -127,11 +116,11 @@ def test_a_test_that_plans_no_case_is_refused(reframe: ReframeDriver, declared: 
     write_launch(reframe.session, planned())
     write_launch(reframe.session, planned(test="empty", cases=()))
     play(reframe, report=[BUILD, RUN])
-    assert planned() in make_plan(reframe, SITE)
+    assert planned() in reframe_pass.make_plan(reframe, SITE)
     for name in ("empty", "stranger"):
         play(reframe, report=[BUILD, RUN, RUN | {"unique_name": name}])
         with declared.raises(UsageError, match=f"^{name}: plans no case, so its failure "):
-            make_plan(reframe, SITE)
+            reframe_pass.make_plan(reframe, SITE)
 
 
 @pytest.mark.parametrize(
@@ -153,17 +142,17 @@ def test_a_test_that_plans_no_case_is_refused(reframe: ReframeDriver, declared: 
     ],
 )
 def test_no_word_of_a_selection_is_lost(selection: Selection, lost: list[str]):
-    assert list(find_unmatched_parts(selection, [planned()])) == lost
+    assert list(reframe_pass.find_unmatched_parts(selection, [planned()])) == lost
 
 
 def test_looking_at_a_plan_leaves_no_session_unless_it_fails(reframe: ReframeDriver):
     write_launch(reframe.session, planned())
     play(reframe)
-    assert preview_plan(reframe, SITE) == [planned()]
+    assert reframe_pass.preview_plan(reframe, SITE) == [planned()]
     assert not reframe.session.exists()
     play(reframe, "sys.exit(1)")
     with pytest.raises(UsageError):
-        preview_plan(reframe, SITE)
+        reframe_pass.preview_plan(reframe, SITE)
     assert reframe.log.exists()
 
 
@@ -179,7 +168,7 @@ def test_looking_at_a_plan_leaves_no_session_unless_it_fails(reframe: ReframeDri
     ],
 )
 def test_what_reframe_complains_of(output: list[str], expected: str):
-    assert extract_complaint(output) == f"ReFrame refuses: {expected}"
+    assert reframe_pass.extract_complaint(output) == f"ReFrame refuses: {expected}"
 
 
 @plants("environment", "one core, by `taskset -c 0`", "a session", "", 2,
@@ -188,7 +177,7 @@ def test_what_a_check_of_ours_says_stands_alone(declared: Declared):
     """``taskset -c 0``: the sentence tells what to do, and what ReFrame puts in front of it does not."""
     own = "one core is too few for any process count of the ladder: choose --processes"
     head = "ERROR: run session stopped: warning as error: skipping test file 'imb.py'"
-    said = extract_complaint([f"{head}: value error: {own}: "])
+    said = reframe_pass.extract_complaint([f"{head}: value error: {own}: "])
     assert said == own
     declared.check_error(UsageError(said))
 
@@ -200,7 +189,7 @@ def test_a_launch_that_went_well_is_finished_with_all_there_is(reframe: ReframeD
     leave(reframe.session, planned(), record.launch())
     write_program(reframe.work, BuiltBinary("mpich-5_0_2", "mpicost", "/x", "mpicost@0.1.0/abc"))
     play(reframe, report=[BUILD, RUN])
-    done = run_plan(reframe, SITE, [planned()], progress)
+    done = reframe_pass.run_plan(reframe, SITE, [planned()], progress)
     (each,) = done.finished
     assert each.outcome.verdict is None
     assert (each.seconds, each.directory, each.spec) == (2.5, "/stage", "mpicost@0.1.0/abc")
@@ -214,7 +203,7 @@ def test_what_reframe_does_not_report_is_incomplete(reframe: ReframeDriver, prog
     for launch in launches:
         leave(reframe.session, launch, record.launch())
     play(reframe, report=[RUN])
-    outcomes = [each.outcome for each in run_plan(reframe, SITE, launches, progress).finished]
+    outcomes = [each.outcome for each in reframe_pass.run_plan(reframe, SITE, launches, progress).finished]
     assert [str(each.verdict or "") for each in outcomes] == ["", "incomplete", "incomplete"]
     assert outcomes[1].reason == "planned, but ReFrame did not run it"
 
@@ -227,7 +216,7 @@ def test_a_reframe_that_leaves_no_report_fails_every_launch(reframe, progress, s
     reframe.report.parent.mkdir(parents=True)
     reframe.report.write_text(json.dumps({"runs": [{"testcases": [RUN]}]}))  # of the dry run
     play(reframe, script)
-    (each,) = run_plan(reframe, SITE, [planned()], progress).finished
+    (each,) = reframe_pass.run_plan(reframe, SITE, [planned()], progress).finished
     assert str(each.outcome.verdict) == "incomplete"
     assert [note for note in progress.notes if note.startswith("ReFrame left no report: ")]
 
@@ -240,7 +229,9 @@ def test_a_launch_whose_program_did_not_build_says_so_and_others_run(reframe, pr
     leave(reframe.session, other, record.launch(mpi_library="Open MPI v5.0.11"))
     there = {"environ": name, "dependencies_actual": [["build", "local:cpu", name]]}
     play(reframe, report=[*UNBUILT, BUILD | there, RUN | there])
-    outcomes = [each.outcome for each in run_plan(reframe, SITE, [planned(), other], progress).finished]
+    outcomes = [
+        each.outcome for each in reframe_pass.run_plan(reframe, SITE, [planned(), other], progress).finished
+    ]
     assert str(outcomes[0].verdict) == "incomplete"
     assert outcomes[0].reason.startswith("the build failed: no compiler")
     assert outcomes[1].verdict is None
@@ -262,14 +253,13 @@ if sys.argv[-1] in {actions!r}:
 
 
 def actions(reframe: ReframeDriver) -> list[str]:
-    """What ReFrame was started for."""
     return (reframe.work / "actions").read_text().split()
 
 
 def test_what_runs_again_is_planned_by_the_run_itself(reframe: ReframeDriver, progress):
     leave(reframe.session, planned(), record.launch())
     play(reframe, checks_plan(reframe, "--run"), report=[BUILD, RUN])
-    launches, done = run_again(reframe, SITE, progress)
+    launches, done = reframe_pass.run_again(reframe, SITE, progress)
     assert launches == [planned()]
     assert [each.outcome.verdict for each in done.finished] == [None]
     assert actions(reframe) == ["--run"]
@@ -290,7 +280,7 @@ if sys.argv[-1] == "--dry-run":
 """
     )
     play(reframe, script, report=UNBUILT)
-    launches, done = run_again(reframe, SITE, progress)
+    launches, done = reframe_pass.run_again(reframe, SITE, progress)
     assert launches == read_plan(reframe.session) == [planned()]
     (each,) = done.finished
     assert str(each.outcome.verdict) == "incomplete"
@@ -301,7 +291,7 @@ if sys.argv[-1] == "--dry-run":
 def test_a_reframe_that_leaves_no_report_when_it_runs_again_fails_every_launch(reframe, progress):
     leave(reframe.session, planned(), record.launch())
     play(reframe, checks_plan(reframe, "--run", "--dry-run"))
-    launches, done = run_again(reframe, SITE, progress)
+    launches, done = reframe_pass.run_again(reframe, SITE, progress)
     assert launches == [planned()]
     assert [str(each.outcome.verdict) for each in done.finished] == ["incomplete"]
     assert actions(reframe) == ["--run", "--dry-run"]
@@ -310,7 +300,7 @@ def test_a_reframe_that_leaves_no_report_when_it_runs_again_fails_every_launch(r
 def test_a_process_that_was_left_behind_is_ended_and_noted(reframe: ReframeDriver, progress):
     quiet = "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL"
     play(reframe, f"subprocess.Popen(['sleep', '60'], start_new_session=True, {quiet})", report=[])
-    run_plan(reframe, SITE, [], progress)
+    reframe_pass.run_plan(reframe, SITE, [], progress)
     assert "ended a process that was left behind: sleep" in progress.notes
     assert find_processes(SESSION, str(reframe.session)) == {}
 
@@ -354,7 +344,7 @@ def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: ReframeDriver, p
     name = "luecke %layout=2x2 %.repeat_no=0 /6238cc7a @local:cpu+mpich-5_0_2"
     lines = [f"[ RUN      ] {name}", f"[     FAIL ] ( 1/24) {name}", "noise", "[ READY    ] x"]
     play(reframe, f"print({chr(10).join(lines)!r})", report=[RUN])
-    run_plan(reframe, SITE, [], progress)
+    reframe_pass.run_plan(reframe, SITE, [], progress)
     shown = progress.console.file.getvalue().splitlines()
     assert not any("fail" in line.lower() for line in shown)  # nothing is judged yet
     assert not any("noise" in line or "READY" in line for line in shown)
@@ -362,7 +352,7 @@ def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: ReframeDriver, p
 
 def test_builds_take_the_time_in_which_nothing_else_runs():
     """However many run beside each other."""
-    clock = BuildClock()
+    clock = reframe_pass.BuildClock()
     one, two = ("build_mpicost ~local:cpu+a /1 @local:cpu+a", "build_mpicost ~local:cpu+b /2 @local:cpu+b")
     launch = "luecke %layout=2x2 %.repeat_no=0 /3 @local:cpu+a"
     for now, line in [
@@ -387,4 +377,4 @@ def test_builds_take_the_time_in_which_nothing_else_runs():
     ],
 )
 def test_the_name_of_a_test_as_people_say_it(name: str, expected: str):
-    assert shorten_test_name(name) == expected
+    assert reframe_pass.shorten_test_name(name) == expected

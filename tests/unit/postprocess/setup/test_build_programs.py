@@ -1,7 +1,5 @@
 """Building the programs before a session: each by itself, each told of, and kept with how it was compiled."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -20,14 +18,7 @@ from postprocess.setup import BuildOutcome, PreparedMachine, build_at_once, buil
 from site_configs.mpi.inventory import Inventory
 from site_configs.programs.program import PRODUCTS
 from site_configs.schema.variables import SESSION
-from spack_envs.installation import (
-    FAILURE,
-    RECORD,
-    Installation,
-    keep_installed,
-    locate_program_file,
-    read_program,
-)
+from spack_envs import installation
 from spack_envs.layout import SpackEnvironmentError, SpackLayout
 from tests.support.factories.setup import MACHINE, SPACK, make_mpi
 from tests.support.faults import Declared, plants
@@ -51,13 +42,13 @@ def work(tmp_path: Path) -> WorkDirectory:
     return work
 
 
-def installed(root: Path, place: Path, program: str) -> Installation:
+def installed(root: Path, place: Path, program: str) -> installation.Installation:
     """An installation that tells of itself."""
     prefix = root / "installed" / place.name / program
-    (prefix / RECORD).parent.mkdir(parents=True, exist_ok=True)
-    (prefix / RECORD).write_text(json.dumps(TOLD))
+    (prefix / installation.RECORD).parent.mkdir(parents=True, exist_ok=True)
+    (prefix / installation.RECORD).write_text(json.dumps(TOLD))
     package = PRODUCTS[program].package
-    return Installation(program, str(prefix), f"{package}/abc", str(place), "key")
+    return installation.Installation(program, str(prefix), f"{package}/abc", str(place), "key")
 
 
 @pytest.fixture
@@ -92,7 +83,7 @@ def test_every_program_is_built_for_every_mpi(work, broken, progress):
     assert lines(progress)[2].endswith("gcc 12.2.0 -O2)")
     for mpi in MPIS:
         for name in PRODUCTS:
-            assert read_program(work.root, mpi, name).version == "7.4"
+            assert installation.read_program(work.root, mpi, name).version == "7.4"
 
 
 def test_program_that_cannot_be_built_is_noted_and_hurts_no_other(work, broken, progress):
@@ -107,8 +98,8 @@ def test_program_that_cannot_be_built_is_noted_and_hurts_no_other(work, broken, 
         "mpich-1: osu: cannot be solved",
         "mpich-2: imb: cannot be fetched from a cold store",
     ]
-    assert read_program(work.root, "mpich-1", "imb").spec == "intel-mpi-benchmarks/abc"
-    assert not locate_program_file(work.root, "mpich-1", "osu").exists()
+    assert installation.read_program(work.root, "mpich-1", "imb").spec == "intel-mpi-benchmarks/abc"
+    assert not installation.locate_program_file(work.root, "mpich-1", "osu").exists()
 
 
 def test_program_without_a_source_is_noted_and_no_failure(work, broken, progress):
@@ -134,12 +125,12 @@ def test_solution_is_kept_beside_what_was_built_by_it(work, tmp_path):
     place = place_of(work, "mpich-1")
     session = tmp_path / "session"
     for name in PRODUCTS:
-        program = keep_installed(session, "mpich-1", installed(work.root, place, name))
-        assert read_program(session, "mpich-1", name) == program
+        program = installation.keep_installed(session, "mpich-1", installed(work.root, place, name))
+        assert installation.read_program(session, "mpich-1", name) == program
         lock = session / "programs" / "mpich-1" / f"{name}.lock"
         assert lock.read_text() == "spack.lock of mpich-1"
-    assert read_program(session, "mpich-1", "mpicost").path.endswith("/mpicost/bin/mpicost")
-    said = read_program(session, "mpich-1", "osu").path
+    assert installation.read_program(session, "mpich-1", "mpicost").path.endswith("/mpicost/bin/mpicost")
+    said = installation.read_program(session, "mpich-1", "osu").path
     assert said.endswith("/osu/libexec/osu-micro-benchmarks/mpi")
 
 
@@ -147,9 +138,9 @@ def test_solution_is_kept_beside_what_was_built_by_it(work, tmp_path):
         "is damaged")  # fmt: skip
 def test_installation_that_does_not_tell_is_named(work, declared: Declared):
     done = installed(work.root, place_of(work, "mpich-1"), "osu")
-    (Path(done.prefix) / RECORD).unlink()
+    (Path(done.prefix) / installation.RECORD).unlink()
     with declared.raises(SpackEnvironmentError):
-        keep_installed(work.root, "mpich-1", done)
+        installation.keep_installed(work.root, "mpich-1", done)
 
 
 # Builds of several MPIs beside each other, by commands that stand for Spack's.
@@ -191,7 +182,7 @@ def test_builds_run_beside_each_other(folder, monkeypatch):
 @pytest.mark.parametrize("without_source", [False, True])
 def test_build_that_fails_says_why(folder, monkeypatch, without_source):
     """The reason is the last line, and the kind of failure is beside it."""
-    kind = f"import pathlib; p = pathlib.Path(sys.argv[-1]).parent / {FAILURE!r}; "
+    kind = f"import pathlib; p = pathlib.Path(sys.argv[-1]).parent / {installation.FAILURE!r}; "
     kind += f"""p.write_text('{{"without_source": {str(without_source).lower()}}}'); """
     program = f"import sys; {kind}print('and so on', flush=True); sys.exit('no such compiler')"
     outcomes = build_by(program, folder, monkeypatch)

@@ -1,7 +1,5 @@
 """Rows of an acceptance: met, missed, undecided, with looks that are fixed beforehand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

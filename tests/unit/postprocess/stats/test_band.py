@@ -1,7 +1,5 @@
 """The band holds a healthy launch with the probability that it states."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from dataclasses import replace
@@ -19,17 +17,7 @@ from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import Verdict
 from postprocess.references import reference_file
-from postprocess.stats.band import (
-    COARSEST_CLOCK,
-    LARGEST_LOG,
-    SLOW_ALPHA,
-    SMALL_FLOOR,
-    Band,
-    compute_band,
-    convert_to_reframe,
-    estimate_exact_references,
-    estimate_references,
-)
+from postprocess.stats import band
 from tests.support.factories.launch import PLACE, case, origin_of
 
 CENTERS = st.floats(min_value=1e-9, max_value=1e3)
@@ -42,12 +30,12 @@ def reference(center=1e-6, spread=WIDE, launches=20, size=8) -> Reference:
     return Reference(case(size=size), center, spread, launches)
 
 
-def factor_above(known: Reference, limits: Band) -> float:
+def factor_above(known: Reference, limits: band.Band) -> float:
     """Distance of the upper limit from the center in spreads."""
     return math.log(limits.upper / known.center) / known.spread
 
 
-def factor_below(known: Reference, limits: Band) -> float:
+def factor_below(known: Reference, limits: band.Band) -> float:
     return math.log(known.center / limits.lower) / known.spread
 
 
@@ -60,28 +48,28 @@ PER_MILLE = {5: 7.86, 10: 4.51, 20: 3.67, 30: 3.45}
 def test_the_slow_limit_at_one_percent_is_the_tabulated_one(launches, factor, monkeypatch):
     monkeypatch.setattr("postprocess.stats.band.SLOW_ALPHA", 0.01)
     known = reference(launches=launches)
-    assert factor_above(known, compute_band(known)) == pytest.approx(factor, abs=0.0051)
+    assert factor_above(known, band.compute_band(known)) == pytest.approx(factor, abs=0.0051)
 
 
 @pytest.mark.parametrize(("launches", "factor"), PER_MILLE.items())
 def test_the_fast_limit_is_the_one_per_mille_prediction_limit(launches, factor):
     known = reference(launches=launches)
-    assert factor_below(known, compute_band(known)) == pytest.approx(factor, abs=0.0051)
+    assert factor_below(known, band.compute_band(known)) == pytest.approx(factor, abs=0.0051)
 
 
 @given(st.integers(min_value=10, max_value=200))
 def test_limits_agree_with_the_formula(launches):
     known = reference(launches=launches)
     root = math.sqrt(1 + 1 / launches)
-    slow = stats.t.ppf(1 - SLOW_ALPHA, launches - 1) * root
+    slow = stats.t.ppf(1 - band.SLOW_ALPHA, launches - 1) * root
     fast = stats.t.ppf(0.999, launches - 1) * root
-    assert factor_above(known, compute_band(known)) == pytest.approx(slow, rel=1e-9)
-    assert factor_below(known, compute_band(known)) == pytest.approx(fast, rel=1e-9)
+    assert factor_above(known, band.compute_band(known)) == pytest.approx(slow, rel=1e-9)
+    assert factor_below(known, band.compute_band(known)) == pytest.approx(fast, rel=1e-9)
 
 
 @given(CENTERS, SPREADS, st.integers(min_value=1, max_value=100))
 def test_the_center_lies_inside_finite_limits(center, spread, launches):
-    limits = compute_band(reference(center, spread, launches))
+    limits = band.compute_band(reference(center, spread, launches))
     assert 0 < limits.lower < center < limits.upper < math.inf
     assert limits.blind == (launches < 2)
 
@@ -94,21 +82,21 @@ def test_the_center_lies_inside_finite_limits(center, spread, launches):
 )
 @pytest.mark.parametrize("spread", [0.0, NARROW])
 def test_no_band_is_narrower_than_is_practical(size, floor, spread):
-    limits = compute_band(reference(1e-6, spread, size=size))
+    limits = band.compute_band(reference(1e-6, spread, size=size))
     assert limits.upper == pytest.approx(1e-6 * (1 + floor), rel=1e-9)
     assert limits.lower == pytest.approx(1e-6 / (1 + floor), rel=1e-9)
 
 
 def test_no_band_is_narrower_than_two_ticks_of_the_timer():
-    limits = compute_band(reference(1e-6, NARROW), resolution=1e-7)
+    limits = band.compute_band(reference(1e-6, NARROW), resolution=1e-7)
     assert limits.upper == pytest.approx(1.2e-6, rel=1e-9)
     assert limits.lower == pytest.approx(1e-6 / 1.2, rel=1e-9)
-    found = compute_band(reference(1e-6, NARROW), resolution=1e-9)
-    assert found == compute_band(reference(1e-6, NARROW))
-    found = compute_band(reference(1e-6, WIDE), resolution=1e-7)
-    assert found == compute_band(reference(1e-6, WIDE))
-    coarsest = compute_band(reference(1e-6, NARROW), resolution=1.0).upper
-    assert coarsest == pytest.approx(1e-6 + 2 * COARSEST_CLOCK)
+    found = band.compute_band(reference(1e-6, NARROW), resolution=1e-9)
+    assert found == band.compute_band(reference(1e-6, NARROW))
+    found = band.compute_band(reference(1e-6, WIDE), resolution=1e-7)
+    assert found == band.compute_band(reference(1e-6, WIDE))
+    coarsest = band.compute_band(reference(1e-6, NARROW), resolution=1.0).upper
+    assert coarsest == pytest.approx(1e-6 + 2 * band.COARSEST_CLOCK)
 
 
 # ---------------------------------------------------------------- few launches
@@ -119,20 +107,20 @@ def test_a_band_is_as_wide_as_its_launches_and_similar_cases_say(spread, launche
     """However few there are: no factor stands in for what is not known."""
     known = replace(reference(spread=spread, launches=launches), prior=Prior(typical, worth))
     own, degrees = known.moderated
-    width = stats.t.ppf(1 - SLOW_ALPHA, degrees) * own * math.sqrt(1 + 1 / launches)
-    expected = max(math.log1p(SMALL_FLOOR), width)
-    found = math.log(compute_band(known).upper / known.center)
-    assert found == pytest.approx(min(expected, LARGEST_LOG - math.log(known.center)), rel=1e-6)
+    width = stats.t.ppf(1 - band.SLOW_ALPHA, degrees) * own * math.sqrt(1 + 1 / launches)
+    expected = max(math.log1p(band.SMALL_FLOOR), width)
+    found = math.log(band.compute_band(known).upper / known.center)
+    assert found == pytest.approx(min(expected, band.LARGEST_LOG - math.log(known.center)), rel=1e-6)
 
 
 def test_the_band_of_a_median_lies_within_that_of_a_launch():
-    one, three, nine = (compute_band(reference(), median_of=each) for each in (1, 3, 9))
+    one, three, nine = (band.compute_band(reference(), median_of=each) for each in (1, 3, 9))
     assert one.upper > three.upper > nine.upper > 1e-6
     assert one.lower < three.lower < nine.lower < 1e-6
 
 
 def test_two_launches_that_differ_assert_next_to_nothing_but_stay_finite():
-    limits = compute_band(reference(1e-6, 100.0, 2))
+    limits = band.compute_band(reference(1e-6, 100.0, 2))
     assert 1e100 < limits.upper < math.inf
     assert 0 < limits.lower < 1e-100
     assert compute_slowdown(limits.lower, 100.0, MEGABYTES) < math.inf  # how slow a rate at its limit is
@@ -150,8 +138,8 @@ def share_outside(launches: int) -> tuple[float, float]:
     times = np.exp(logs)
     below = above = 0
     for *sample, fresh in times:
-        (known,) = estimate_references({case(): sample})
-        limits = compute_band(known)
+        (known,) = band.estimate_references({case(): sample})
+        limits = band.compute_band(known)
         below += fresh < limits.lower
         above += fresh > limits.upper
     return below / CALIBRATIONS, above / CALIBRATIONS
@@ -165,7 +153,7 @@ def tolerance(probability: float) -> float:
 @pytest.mark.parametrize("launches", [10, 20])
 def test_a_healthy_launch_is_slow_three_times_in_a_hundred_and_fast_once_in_a_thousand(launches):
     below, above = share_outside(launches)
-    assert above == pytest.approx(SLOW_ALPHA, abs=tolerance(SLOW_ALPHA))
+    assert above == pytest.approx(band.SLOW_ALPHA, abs=tolerance(band.SLOW_ALPHA))
     assert below == pytest.approx(0.001, abs=tolerance(0.001))
 
 
@@ -176,12 +164,12 @@ def test_a_single_launch_condemns_nothing_but_by_what_similar_cases_say(launches
     """It says nothing of how launches differ: ReFrame is given no limit."""
     for known in (reference(1e-6, 0.0, launches), rate(1e3, 0.0, launches)):
         told = replace(known, prior=prior)
-        limits = compute_band(told)
+        limits = band.compute_band(told)
         assert limits.blind is blind
-        _, lower, upper, _ = convert_to_reframe(told, limits)
+        _, lower, upper, _ = band.convert_to_reframe(told, limits)
         assert ((lower, upper) == (None, None)) is blind
     exact = replace(reference(1e-6, 0.0, 1), exact=True)
-    assert not compute_band(exact).blind
+    assert not band.compute_band(exact).blind
 
 
 # ---------------------------------------------------------------- ReFrame's form
@@ -193,8 +181,8 @@ RATIOS = st.floats(min_value=1e-4, max_value=1e4)
 @given(CENTERS, SPREADS, LAUNCHES, RATIOS, st.booleans())
 def test_reframe_draws_the_same_line(center, spread, launches, ratio, is_rate):
     known = (rate if is_rate else reference)(center, spread, launches)
-    limits = compute_band(known)
-    wanted, lower, upper, unit = convert_to_reframe(known, limits)
+    limits = band.compute_band(known)
+    wanted, lower, upper, unit = band.convert_to_reframe(known, limits)
     assert (wanted, unit) == (center, known.unit)
     assert (upper if is_rate else lower) is None
     assert -1 <= lower < 0 if is_rate else 0 < upper < math.inf  # ReFrame refuses what is not
@@ -222,8 +210,8 @@ def rate(center=1e3, spread=WIDE, launches=20, size=8) -> Reference:
 @given(CENTERS, SPREADS, st.integers(1, 100), st.sampled_from([0, 8, 10_000]))
 def test_the_band_of_a_rate_is_the_mirror_image_of_that_of_a_time(center, spread, launches, size):
     """On the logarithm, value -> 1 / value: what was too slow above is too slow below."""
-    time = compute_band(reference(center, spread, launches, size))
-    mirrored = compute_band(rate(1 / center, spread, launches, size))
+    time = band.compute_band(reference(center, spread, launches, size))
+    mirrored = band.compute_band(rate(1 / center, spread, launches, size))
     assert mirrored.lower == pytest.approx(1 / time.upper, rel=1e-9)
     if time.lower > 1e-100:  # beyond, limits are cut where numbers end
         assert mirrored.upper == pytest.approx(1 / time.lower, rel=1e-9)
@@ -233,7 +221,7 @@ def test_the_band_of_a_rate_is_the_mirror_image_of_that_of_a_time(center, spread
 
 @pytest.mark.parametrize("known", [reference(), rate(), reference(launches=3), rate(launches=3)])
 def test_a_limit_is_inside_in_both_directions(known):
-    limits = compute_band(known)
+    limits = band.compute_band(known)
     for value in (limits.lower, limits.upper, known.center):
         assert not limits.too_slow(value) and not limits.too_fast(value)
 
@@ -243,7 +231,7 @@ TIMES = st.floats(min_value=1e-9, max_value=1e3)
 
 @given(st.lists(TIMES, min_size=2, max_size=40))
 def test_center_and_spread_are_those_of_the_logarithm(times):
-    (reference,) = estimate_references({case(): times})
+    (reference,) = band.estimate_references({case(): times})
     logs = [math.log(time) for time in times]
     assert reference.center == pytest.approx(statistics.geometric_mean(times), rel=1e-9)
     assert reference.spread == pytest.approx(statistics.stdev(logs), rel=1e-9, abs=1e-12)
@@ -251,34 +239,34 @@ def test_center_and_spread_are_those_of_the_logarithm(times):
 
 
 def test_one_launch_has_no_spread_and_is_provisional():
-    (reference,) = estimate_references({case(): [2e-6]})
+    (reference,) = band.estimate_references({case(): [2e-6]})
     assert (reference.center, reference.spread) == (pytest.approx(2e-6), 0.0)
     assert reference.launches == 1 and reference.few_launches
 
 
 @pytest.mark.parametrize(("launches", "few"), [(9, True), (10, False)])
 def test_ten_launches_are_enough(launches, few):
-    (reference,) = estimate_references({case(): [1e-6] * launches})
+    (reference,) = band.estimate_references({case(): [1e-6] * launches})
     assert reference.few_launches is few
 
 
 def test_cases_come_sorted():
-    made = estimate_references({case(size=size): np.array([1e-6]) for size in (1_000_000, 8, 10_000)})
+    made = band.estimate_references({case(size=size): np.array([1e-6]) for size in (1_000_000, 8, 10_000)})
     assert [reference.case.bytes for reference in made] == [8, 10_000, 1_000_000]
-    assert estimate_references({}) == []
+    assert band.estimate_references({}) == []
 
 
 @pytest.mark.parametrize("times", [[], [0.0], [1e-6, -1e-6], [math.nan], [1e-6, math.inf]])
 def test_what_is_no_time_is_refused_by_case(times):
     with pytest.raises(ValueError, match=f"^{case().key}: "):
-        estimate_references({case(): times})
+        band.estimate_references({case(): times})
 
 
 # Simulated time, which repeats.
 
 
 def test_simulated_launches_give_an_exact_reference(tmp_path):
-    (reference,) = estimate_exact_references({case(): [3.5e-6, 3.5e-6]})
+    (reference,) = band.estimate_exact_references({case(): [3.5e-6, 3.5e-6]})
     assert reference == Reference(case(), 3.5e-6, 0.0, 2, exact=True)
     assert not reference.few_launches
     path = reference_file.locate_references(tmp_path, *PLACE)
@@ -289,7 +277,7 @@ def test_simulated_launches_give_an_exact_reference(tmp_path):
 
 def test_time_that_does_not_repeat_is_not_exact():
     with pytest.raises(ValueError, match="simulated time does not repeat"):
-        estimate_exact_references({case(): [3.5e-6, 3.6e-6]})
+        band.estimate_exact_references({case(): [3.5e-6, 3.6e-6]})
 
 
 @pytest.mark.parametrize(
@@ -302,8 +290,8 @@ def test_time_that_does_not_repeat_is_not_exact():
     ],
 )
 def test_any_difference_from_an_exact_reference_is_seen(value, verdict):
-    (reference,) = estimate_exact_references({case(): [1e-3]})
+    (reference,) = band.estimate_exact_references({case(): [1e-3]})
     assert judge_case(case(), Measurement(value), reference, resolution=1e-6).verdict == verdict
-    limits = compute_band(reference)
-    _, _, upper, _ = convert_to_reframe(reference, limits)
+    limits = band.compute_band(reference)
+    _, _, upper, _ = band.convert_to_reframe(reference, limits)
     assert (value <= reference.center * (1 + upper)) == (verdict != Verdict.REGRESSED)

@@ -1,7 +1,5 @@
 """What several sessions together call: limits that healthy ones are all beyond once in 100,000 times."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product
@@ -20,29 +18,6 @@ from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.stats import detection
 from postprocess.stats.band import LARGE_FLOOR, SMALL_FLOOR
-from postprocess.stats.detection import (
-    DETECTION_POWER,
-    FINE_TO_CLEAR,
-    GROSS,
-    GROSS_FLOOR,
-    LEAST_SESSIONS,
-    LONGEST_RUN,
-    PASSES,
-    SLOW_TO_CONFIRM,
-    Scatter,
-    add_q_values,
-    compute_confirmation_probability,
-    compute_detectable_slowdown,
-    compute_gross_distance,
-    compute_run_limit,
-    compute_scatter,
-    compute_slow_probability,
-    find_run_factor,
-    find_slow_run,
-    is_cleared,
-    is_decided,
-    is_leaning,
-)
 from postprocess.stats.sessions import SessionValue, predict_nights, predict_own
 from tests.support.factories.launch import case
 
@@ -60,14 +35,14 @@ def some(*logs: float) -> list[SessionValue]:
 
 def limit(number: int) -> float:
     """The limit of each of so many sessions."""
-    return compute_run_limit(REFERENCE, some(*[0.0] * number))
+    return detection.compute_run_limit(REFERENCE, some(*[0.0] * number))
 
 
 @pytest.mark.parametrize(("number", "shared", "degrees"), [(3, 0.5, 8.0), (5, 1.0, 30.0), (10, 1.5, 5.0)])
 def test_so_many_are_beyond_the_factor_as_often_as_promised(monkeypatch, number, shared, degrees):
     """Drawn at 1 in 100, where a million draws tell the probability to a hundredth."""
     monkeypatch.setattr(detection, "RUN_ALPHA", 0.01)
-    factor = find_run_factor.__wrapped__(number, shared, degrees)
+    factor = detection.find_run_factor.__wrapped__(number, shared, degrees)
     random, draws = np.random.default_rng(1), 1_000_000
     together = shared * random.normal(size=draws)
     estimated = np.sqrt(random.chisquare(degrees, draws) / degrees)
@@ -80,75 +55,81 @@ def test_so_many_are_beyond_the_factor_as_often_as_promised(monkeypatch, number,
 @given(st.integers(3, 9), st.floats(0, 2), st.floats(3, 200), st.floats(1.1, 3))
 @settings(max_examples=25, deadline=None)
 def test_more_sessions_and_less_in_common_bring_the_limit_nearer(n, shared, degrees, times):
-    here = find_run_factor(n, shared, degrees)
-    assert find_run_factor(n + 1, shared, degrees) < here
-    assert find_run_factor(n, shared * times + 0.01, degrees) > here
-    assert find_run_factor(n, shared, degrees * times) < here
+    here = detection.find_run_factor(n, shared, degrees)
+    assert detection.find_run_factor(n + 1, shared, degrees) < here
+    assert detection.find_run_factor(n, shared * times + 0.01, degrees) > here
+    assert detection.find_run_factor(n, shared, degrees * times) < here
 
 
 def test_a_single_session_is_called_beyond_what_sessions_bring_and_30_percent_at_least():
-    distance = GROSS * predict_nights(REFERENCE, [SessionValue(0.0, 5)]).deviation  # of any day
-    assert compute_gross_distance(REFERENCE, 5) == distance > math.log1p(GROSS_FLOOR)
-    assert compute_gross_distance(QUIET, 5) == math.log1p(GROSS_FLOOR)
-    assert compute_gross_distance(REFERENCE, 5, floor=2.0) == 2.0
+    distance = detection.GROSS * predict_nights(REFERENCE, [SessionValue(0.0, 5)]).deviation  # of any day
+    assert detection.compute_gross_distance(REFERENCE, 5) == distance > math.log1p(detection.GROSS_FLOOR)
+    assert detection.compute_gross_distance(QUIET, 5) == math.log1p(detection.GROSS_FLOOR)
+    assert detection.compute_gross_distance(REFERENCE, 5, floor=2.0) == 2.0
 
 
 def test_limits_come_nearer_with_every_session_down_to_the_floor():
-    limits = [limit(number) for number in range(LEAST_SESSIONS, LONGEST_RUN + 1)]
+    limits = [limit(number) for number in range(detection.LEAST_SESSIONS, detection.LONGEST_RUN + 1)]
     assert limits == sorted(limits, reverse=True) and limits[0] > 1.5 * limits[-1]
-    assert compute_run_limit(QUIET, some(0.0, 0.0, 0.0)) == math.log1p(SMALL_FLOOR)
+    assert detection.compute_run_limit(QUIET, some(0.0, 0.0, 0.0)) == math.log1p(SMALL_FLOOR)
     unknown = Reference(case(), 1e-5, 0.0, 1)
-    assert compute_run_limit(unknown, some(0.0, 0.0, 0.0)) == math.inf
+    assert detection.compute_run_limit(unknown, some(0.0, 0.0, 0.0)) == math.inf
 
 
 def test_three_sessions_call_what_is_far_and_ten_what_is_just_beyond():
-    far, near = 1.01 * limit(LEAST_SESSIONS), 1.01 * limit(LONGEST_RUN)
-    assert find_slow_run(REFERENCE, some(far, far)) is None
-    found = find_slow_run(REFERENCE, some(far, 2 * far, far))
+    far, near = 1.01 * limit(detection.LEAST_SESSIONS), 1.01 * limit(detection.LONGEST_RUN)
+    assert detection.find_slow_run(REFERENCE, some(far, far)) is None
+    found = detection.find_slow_run(REFERENCE, some(far, 2 * far, far))
     assert (found.sessions, found.limit) == (3, limit(3))
     assert found.mean == pytest.approx(4 / 3 * far)
-    assert find_slow_run(REFERENCE, some(*[near] * (LONGEST_RUN - 1))) is None
-    assert find_slow_run(REFERENCE, some(*[near] * LONGEST_RUN)).sessions == LONGEST_RUN
-    assert find_slow_run(REFERENCE, some(*[near] * 30)).sessions == LONGEST_RUN
+    assert detection.find_slow_run(REFERENCE, some(*[near] * (detection.LONGEST_RUN - 1))) is None
+    assert (
+        detection.find_slow_run(REFERENCE, some(*[near] * detection.LONGEST_RUN)).sessions
+        == detection.LONGEST_RUN
+    )
+    assert detection.find_slow_run(REFERENCE, some(*[near] * 30)).sessions == detection.LONGEST_RUN
 
 
-@pytest.mark.parametrize("recovered", range(LEAST_SESSIONS))
+@pytest.mark.parametrize("recovered", range(detection.LEAST_SESSIONS))
 def test_one_healthy_session_ends_a_run_and_at_the_limit_is_inside(recovered: int):
     logs = [0.5] * 12
-    assert find_slow_run(REFERENCE, some(*logs)).sessions == LEAST_SESSIONS
+    assert detection.find_slow_run(REFERENCE, some(*logs)).sessions == detection.LEAST_SESSIONS
     logs[recovered] = 0.0
-    assert find_slow_run(REFERENCE, some(*logs)) is None
-    at = limit(LEAST_SESSIONS)
-    three = [0.5] * LEAST_SESSIONS
+    assert detection.find_slow_run(REFERENCE, some(*logs)) is None
+    at = limit(detection.LEAST_SESSIONS)
+    three = [0.5] * detection.LEAST_SESSIONS
     three[recovered] = at
-    assert find_slow_run(REFERENCE, some(*three)) is None
+    assert detection.find_slow_run(REFERENCE, some(*three)) is None
     three[recovered] = math.nextafter(at, 1)
-    assert find_slow_run(REFERENCE, some(*three)) is not None
+    assert detection.find_slow_run(REFERENCE, some(*three)) is not None
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_sessions_that_lie_to_one_side_are_leaning_and_one_alone_is_not(sign: int):
     two = predict_nights(REFERENCE, some(0.0, 0.0)).deviation
-    assert is_leaning(REFERENCE, some(sign * 2.1 * two, sign * 2.1 * two))
-    assert not is_leaning(REFERENCE, some(sign * 1.9 * two, sign * 1.9 * two))
-    assert not is_leaning(REFERENCE, some(sign * 2.1 * two, -sign * 2.1 * two))
-    assert not is_leaning(REFERENCE, some(sign * 1.0))
-    assert not is_leaning(Reference(case(), 1e-5, 0.0, 1), some(1.0, 1.0))
+    assert detection.is_leaning(REFERENCE, some(sign * 2.1 * two, sign * 2.1 * two))
+    assert not detection.is_leaning(REFERENCE, some(sign * 1.9 * two, sign * 1.9 * two))
+    assert not detection.is_leaning(REFERENCE, some(sign * 2.1 * two, -sign * 2.1 * two))
+    assert not detection.is_leaning(REFERENCE, some(sign * 1.0))
+    assert not detection.is_leaning(Reference(case(), 1e-5, 0.0, 1), some(1.0, 1.0))
 
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 SETTLED = Reference(CASE, 1e-5, 0.03, 20)
-found = compute_detectable_slowdown
+found = detection.compute_detectable_slowdown
 
 
 def test_the_chance_of_a_healthy_case_is_that_of_the_prediction_distribution():
-    known = compute_scatter(SETTLED)
+    known = detection.compute_scatter(SETTLED)
     deviation = 0.03 * math.sqrt(1 + 1 / 20)
     assert (known.deviation, known.degrees) == (pytest.approx(deviation), pytest.approx(19))
     assert known.screened(student.ppf(0.99, 19) * deviation) == pytest.approx(0.01, rel=1e-6)
     assert known.screened(0.1, 0.1) == 0.5
-    assert (Scatter(0.0, 5.0).screened(0.1), Scatter(0.0, 5.0).screened(0.1, 0.2)) == (0.0, 1.0)
-    assert compute_scatter(replace(SETTLED, launches=1, spread=0.0)) is None
+    assert (detection.Scatter(0.0, 5.0).screened(0.1), detection.Scatter(0.0, 5.0).screened(0.1, 0.2)) == (
+        0.0,
+        1.0,
+    )
+    assert detection.compute_scatter(replace(SETTLED, launches=1, spread=0.0)) is None
 
 
 def test_one_night_calls_what_is_gross_and_three_what_is_far_less():
@@ -159,12 +140,12 @@ def test_one_night_calls_what_is_gross_and_three_what_is_far_less():
     alone, soon = (found(known, 5, sessions) for sessions in (1, 3))
     one = [SessionValue(0.0, 5)]
     gross = math.exp(7 * predict_nights(known, one).deviation) - 1
-    assert GROSS_FLOOR < gross < alone < 1.2 * gross + 0.1
+    assert detection.GROSS_FLOOR < gross < alone < 1.2 * gross + 0.1
     assert soon < 0.6 * alone
     random, own = np.random.default_rng(1), predict_own(known, 5).deviation
     logs = math.log1p(soon) + own * random.normal(size=(2_000, 3))
-    called = [find_slow_run(known, [SessionValue(x, 5) for x in row]) is not None for row in logs]
-    assert DETECTION_POWER - 0.02 < np.mean(called) < 0.97
+    called = [detection.find_slow_run(known, [SessionValue(x, 5) for x in row]) is not None for row in logs]
+    assert detection.DETECTION_POWER - 0.02 < np.mean(called) < 0.97
 
 
 @given(st.integers(2, 60), st.floats(0.001, 0.3), st.floats(1.01, 3.0))
@@ -180,7 +161,7 @@ def test_more_scatter_hides_more_and_more_launches_show_more(launches, spread, t
 @pytest.mark.parametrize(("size", "floor"), [(8, SMALL_FLOOR), (1_000_000, LARGE_FLOOR)])
 def test_a_case_of_hardly_any_scatter_sees_its_floors(size: int, floor: float):
     quiet = replace(SETTLED, spread=1e-6, case=replace(CASE, bytes=size))
-    assert found(quiet) == pytest.approx(GROSS_FLOOR, rel=1e-3)
+    assert found(quiet) == pytest.approx(detection.GROSS_FLOOR, rel=1e-3)
     assert found(quiet, sessions=3) == pytest.approx(floor, rel=1e-3)
 
 
@@ -208,7 +189,7 @@ def test_a_verdict_carries_what_it_could_have_caught(launches: int, knows: bool)
     result = judge_case(CASE, Measurement(1.01e-5, SECONDS), reference)
     expected = (found(reference), found(reference, sessions=3)) if knows else (None, None)
     assert (result.detectable, result.detectable_soon) == expected
-    known = compute_scatter(reference)
+    known = detection.compute_scatter(reference)
     told = (known.deviation, known.degrees) if known else (None, None)
     assert (result.spread, result.degrees) == told
     assert not knows or result.detectable_learned <= result.detectable_soon
@@ -217,51 +198,51 @@ def test_a_verdict_carries_what_it_could_have_caught(launches: int, knows: bool)
     assert (unknown.detectable, unknown.spread, unknown.degrees) == (None, None, None)
 
 
-MOST = sum(PASSES)
+MOST = sum(detection.PASSES)
 COURSES = list(product([True, False], repeat=MOST))  #: whether each fresh launch is slow
 
 
 def counts(course: tuple[bool, ...]) -> tuple[int, int]:
     """Slow and other launches, when nothing is measured any more."""
     slow = fine = 0
-    for number in PASSES:
-        if not is_decided(slow, fine):
+    for number in detection.PASSES:
+        if not detection.is_decided(slow, fine):
             some = course[slow + fine : slow + fine + number]
             slow, fine = slow + sum(some), fine + len(some) - sum(some)
     return slow, fine
 
 
 def test_six_launches_decide_whatever_they_say():
-    assert (SLOW_TO_CONFIRM, FINE_TO_CLEAR, PASSES) == (5, 2, (2, 3, 1))
+    assert (detection.SLOW_TO_CONFIRM, detection.FINE_TO_CLEAR, detection.PASSES) == (5, 2, (2, 3, 1))
     for course in COURSES:
         slow, fine = counts(course)
-        assert is_decided(slow, fine)
-        assert is_cleared(fine) != (slow >= SLOW_TO_CONFIRM)
+        assert detection.is_decided(slow, fine)
+        assert detection.is_cleared(fine) != (slow >= detection.SLOW_TO_CONFIRM)
 
 
 def test_passes_that_end_early_say_what_all_launches_would():
     for course in COURSES:
-        assert is_cleared(counts(course)[1]) == (sum(course) < SLOW_TO_CONFIRM)
+        assert detection.is_cleared(counts(course)[1]) == (sum(course) < detection.SLOW_TO_CONFIRM)
 
 
 def test_no_launch_is_made_in_vain():
     """Two that are fine end it, and nothing condemns before five are slow."""
     assert counts((False,) * MOST) == (0, 2)
     assert counts((True,) * MOST) == (5, 0)
-    assert not is_decided(SLOW_TO_CONFIRM - 1, FINE_TO_CLEAR - 1)
+    assert not detection.is_decided(detection.SLOW_TO_CONFIRM - 1, detection.FINE_TO_CLEAR - 1)
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.03, 0.5, 0.9, 1.0])
 def test_the_probability_is_that_of_all_courses_that_condemn(chance: float):
     each = np.array([1 - chance, chance])
-    condemning = (course for course in COURSES if not is_cleared(counts(course)[1]))
+    condemning = (course for course in COURSES if not detection.is_cleared(counts(course)[1]))
     wanted = sum(np.prod([each[int(slow)] for slow in course]) for course in condemning)
-    assert compute_confirmation_probability(chance) == pytest.approx(wanted, abs=1e-12)
+    assert detection.compute_confirmation_probability(chance) == pytest.approx(wanted, abs=1e-12)
 
 
 def test_arrays_are_decided_one_by_one():
-    assert is_decided(np.array([5, 4, 0]), np.array([0, 1, 2])).tolist() == [True, False, True]
-    assert is_cleared(np.array([1, 2])).tolist() == [False, True]
+    assert detection.is_decided(np.array([5, 4, 0]), np.array([0, 1, 2])).tolist() == [True, False, True]
+    assert detection.is_cleared(np.array([1, 2])).tolist() == [False, True]
 
 
 HEALTHY = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
@@ -279,9 +260,9 @@ def judged(times: float, size: int = 8, unit: str = SECONDS, **more) -> CaseResu
 def test_the_probability_is_that_of_the_prediction_limit(unit):
     result = judged(1.08, unit=unit)
     standard = math.log(1.08) / (0.03 * math.sqrt(1 + 1 / 20))
-    assert compute_slow_probability(result) == pytest.approx(student.sf(standard, 19))
-    assert compute_slow_probability(judged(1.0, unit=unit)) == pytest.approx(0.5)
-    assert compute_slow_probability(judged(0.5, unit=unit)) > 0.99
+    assert detection.compute_slow_probability(result) == pytest.approx(student.sf(standard, 19))
+    assert detection.compute_slow_probability(judged(1.0, unit=unit)) == pytest.approx(0.5)
+    assert detection.compute_slow_probability(judged(0.5, unit=unit)) > 0.99
 
 
 @pytest.mark.parametrize(
@@ -294,18 +275,20 @@ def test_the_probability_is_that_of_the_prediction_limit(unit):
     ],
 )
 def test_what_nobody_knows_the_scatter_of_has_none(result):
-    assert compute_slow_probability(result) is None
-    assert add_q_values([result]) == [result]
+    assert detection.compute_slow_probability(result) is None
+    assert detection.add_q_values([result]) == [result]
 
 
 def test_q_is_that_of_benjamini_and_hochberg_in_any_order():
     times = [1.0, 1.2, 0.9, 1.05, 1.1]
     results = [judged(each, size) for size, each in zip((8, 16, 24, 32, 40), times, strict=True)]
     results.insert(2, CaseResult(replace(HEALTHY, bytes=48), Verdict.CRASHED, "signal 11"))
-    told = add_q_values(results)
+    told = detection.add_q_values(results)
     assert [replace(each, q=None) for each in told] == results
     known = sorted(
-        (p, each.q) for each in told if (p := compute_slow_probability(each)) is not None and each.q is not None
+        (p, each.q)
+        for each in told
+        if (p := detection.compute_slow_probability(each)) is not None and each.q is not None
     )
     assert len(known) == 5
     smallest = math.inf
@@ -317,14 +300,14 @@ def test_q_is_that_of_benjamini_and_hochberg_in_any_order():
 def test_one_slow_case_among_many_stands_out_and_chance_does_not():
     random = np.random.default_rng(1)
     healthy = [judged(math.exp(random.normal(0, 0.03)), 8 * n) for n in range(1, 300)]
-    *others, slow = add_q_values([*healthy, judged(1.5, 0)])
+    *others, slow = detection.add_q_values([*healthy, judged(1.5, 0)])
     assert slow.q < 0.001
     assert min(each.q for each in others) > 0.05
 
 
 def test_a_case_without_a_probability_is_incorrect_and_spoils_no_other():
     odd = replace(judged(1.2, 16), spread=math.nan)
-    told = add_q_values([judged(1.1), odd, replace(judged(1.0, 24), value=-1.0)])
+    told = detection.add_q_values([judged(1.1), odd, replace(judged(1.0, 24), value=-1.0)])
     assert [each.verdict for each in told[1:]] == [Verdict.INCORRECT] * 2
     found = told[1].reason
     assert found == "cannot be judged: ValueError: nan is no probability; its trials are kept"

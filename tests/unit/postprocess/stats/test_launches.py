@@ -1,7 +1,5 @@
 """The statistic of the papers, against a version written from the text without NumPy."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 
@@ -11,19 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.model.measurement import CoreLatency, TrialSummary
-from postprocess.stats.launches import (
-    MOVED,
-    REACH,
-    find_period,
-    find_timer,
-    group_placements,
-    is_near,
-    is_same_place,
-    limit_slowdown,
-    locate_case,
-    mark_removed_trials,
-    summarise_trials,
-)
+from postprocess.stats import launches
 
 TIMES = st.floats(min_value=1e-9, max_value=1e3)
 TICKS = st.integers(min_value=1, max_value=12).map(lambda ticks: ticks * 1e-9)
@@ -102,15 +88,15 @@ def test_agrees_with_a_version_written_from_the_text(trials, data):
     dropped = data.draw(st.integers(min_value=0, max_value=len(trials) - 1))
     late[-1] = False
     resolution = data.draw(st.sampled_from([0.0, 1e-9, 2e-9]))
-    ours = summarise_trials(np.array(trials), np.array(late), dropped, resolution)
+    ours = launches.summarise_trials(np.array(trials), np.array(late), dropped, resolution)
     assert_same(ours, naive_summary(trials, late, dropped, resolution))
 
 
 @given(TRIALS)
 def test_without_flags_no_trial_is_late(trials):
     values = np.array(trials)
-    found = summarise_trials(values)
-    assert found == summarise_trials(values, np.zeros(len(trials), dtype=bool), 1, 0.0)
+    found = launches.summarise_trials(values)
+    assert found == launches.summarise_trials(values, np.zeros(len(trials), dtype=bool), 1, 0.0)
 
 
 @given(MANY, st.data())
@@ -118,7 +104,7 @@ def test_mask_leaves_exactly_what_the_headline_averages(trials, data):
     late = np.array(data.draw(st.lists(st.booleans(), min_size=len(trials), max_size=len(trials))))
     late[-1] = False
     values = np.array(trials)
-    mask, summary = mark_removed_trials(values, late, 1), summarise_trials(values, late, 1)
+    mask, summary = launches.mark_removed_trials(values, late, 1), launches.summarise_trials(values, late, 1)
     assert mask.shape == values.shape and mask.dtype == bool
     assert mask[0] and mask[late].all()
     assert np.count_nonzero(~mask) == summary.kept
@@ -132,21 +118,21 @@ def test_the_papers_51_trials():
     """Nine spikes among 50 values: five are removed, the largest, and four leak into the mean."""
     spikes = [30.0, 31.0, 32.0, 33.0, 50.0, 60.0, 70.0, 80.0, 90.0]
     trials = np.array([1e6] + [10.0] * 41 + spikes)
-    summary = summarise_trials(trials)
+    summary = launches.summarise_trials(trials)
     assert (summary.candidates, summary.removed, summary.kept) == (9, 5, 45)
     assert summary.headline == pytest.approx((41 * 10 + 30 + 31 + 32 + 33) / 45)
     assert summary.filter_saturated
     assert (summary.median, summary.minimum) == (10.0, 10.0)
-    assert mark_removed_trials(trials).nonzero()[0].tolist() == [0, 46, 47, 48, 49, 50]
+    assert launches.mark_removed_trials(trials).nonzero()[0].tolist() == [0, 46, 47, 48, 49, 50]
 
 
 def test_the_steady_time_is_that_of_the_fastest_quarter_whatever_slows_the_others():
     """Of 50 trials that count the fastest 13; what is slow in each of them is slow in it."""
     trials = np.array([1e6] + [10.0] * 13 + [20.0] * 37)
-    assert summarise_trials(trials).steady == 10.0
-    assert summarise_trials(np.where(trials == 20.0, 500.0, trials)).steady == 10.0
-    assert summarise_trials(1.1 * trials).steady == pytest.approx(11.0)
-    assert summarise_trials(trials[:13]).steady == 10.0
+    assert launches.summarise_trials(trials).steady == 10.0
+    assert launches.summarise_trials(np.where(trials == 20.0, 500.0, trials)).steady == 10.0
+    assert launches.summarise_trials(1.1 * trials).steady == pytest.approx(11.0)
+    assert launches.summarise_trials(trials[:13]).steady == 10.0
 
 
 @pytest.mark.parametrize(
@@ -155,19 +141,19 @@ def test_the_steady_time_is_that_of_the_fastest_quarter_whatever_slows_the_other
 def test_the_cap_is_a_tenth_of_the_data_rounded_down(m, removed):
     fast = np.ones(m // 2 + 1)
     trials = np.concatenate([[1.0], fast, np.full(m - fast.size, 5.0)])
-    assert summarise_trials(trials).removed == removed
+    assert launches.summarise_trials(trials).removed == removed
 
 
 def test_a_spike_is_above_the_threshold_not_at_it():
     at = np.array([1.0] + [5.0] * 19 + [9.0])
     above = np.array([1.0] + [5.0] * 19 + [np.nextafter(9.0, 10.0)])
-    assert summarise_trials(at).candidates == 0
-    assert summarise_trials(above).candidates == 1
+    assert launches.summarise_trials(at).candidates == 0
+    assert launches.summarise_trials(above).candidates == 1
 
 
 def test_as_many_candidates_as_the_cap_do_not_saturate_it():
-    assert not summarise_trials(np.array([1.0] + [1.0] * 18 + [5.0] * 2)).filter_saturated
-    assert summarise_trials(np.array([1.0] + [1.0] * 17 + [5.0] * 3)).filter_saturated
+    assert not launches.summarise_trials(np.array([1.0] + [1.0] * 18 + [5.0] * 2)).filter_saturated
+    assert launches.summarise_trials(np.array([1.0] + [1.0] * 17 + [5.0] * 3)).filter_saturated
 
 
 def modes(low: int, high: int, spikes: int = 0) -> np.ndarray:
@@ -178,19 +164,19 @@ def modes(low: int, high: int, spikes: int = 0) -> np.ndarray:
 
 
 def test_two_modes_are_told_from_one_with_a_few_spikes():
-    assert summarise_trials(modes(40, 10)).bimodal
-    assert summarise_trials(modes(10, 40)).bimodal
-    assert not summarise_trials(modes(41, 9)).bimodal
-    assert not summarise_trials(modes(9, 41)).bimodal
-    assert not summarise_trials(modes(50, 0)).bimodal
-    assert not summarise_trials(modes(45, 0, spikes=5)).bimodal
-    assert summarise_trials(modes(39, 10, spikes=1)).bimodal  # which a spike does not hide
+    assert launches.summarise_trials(modes(40, 10)).bimodal
+    assert launches.summarise_trials(modes(10, 40)).bimodal
+    assert not launches.summarise_trials(modes(41, 9)).bimodal
+    assert not launches.summarise_trials(modes(9, 41)).bimodal
+    assert not launches.summarise_trials(modes(50, 0)).bimodal
+    assert not launches.summarise_trials(modes(45, 0, spikes=5)).bimodal
+    assert launches.summarise_trials(modes(39, 10, spikes=1)).bimodal  # which a spike does not hide
 
 
 def test_a_gap_of_two_ticks_is_no_gap():
     ticks = np.array([1.0] + [10.0] * 30 + [12.0] * 20)
-    assert not summarise_trials(ticks, resolution=1.0).bimodal
-    assert summarise_trials(ticks, resolution=0.99).bimodal
+    assert not launches.summarise_trials(ticks, resolution=1.0).bimodal
+    assert launches.summarise_trials(ticks, resolution=0.99).bimodal
 
 
 @pytest.mark.parametrize(
@@ -206,7 +192,7 @@ def test_a_gap_of_two_ticks_is_no_gap():
         ([1.0, math.inf, 2.0], None, 1),
     ],
 )
-@pytest.mark.parametrize("function", [summarise_trials, mark_removed_trials])
+@pytest.mark.parametrize("function", [launches.summarise_trials, launches.mark_removed_trials])
 def test_refuses_what_has_no_headline(function, trials, late, dropped):
     flags = None if late is None else np.array(late)
     with pytest.raises(ValueError, match="trial"):
@@ -215,14 +201,14 @@ def test_refuses_what_has_no_headline(function, trials, late, dropped):
 
 def test_a_dropped_or_late_trial_may_be_anything():
     trials = np.array([math.nan, 2.0, math.inf])
-    assert summarise_trials(trials, np.array([False, False, True])).headline == 2.0
+    assert launches.summarise_trials(trials, np.array([False, False, True])).headline == 2.0
 
 
 def test_input_is_left_as_it_was():
     trials = np.array([3.0, 2.0, 1.0])
     late = np.zeros(3, dtype=bool)
-    summarise_trials(trials, late)
-    mark_removed_trials(trials, late)
+    launches.summarise_trials(trials, late)
+    launches.mark_removed_trials(trials, late)
     assert trials.tolist() == [3.0, 2.0, 1.0]
     assert not late.any()
 
@@ -233,24 +219,24 @@ CORE_TIMES = st.floats(1e-300, 1e300)
 def test_two_places_are_told_apart_and_the_one_of_most_launches_is_first():
     far = [260e-9, 245e-9, 290e-9]
     near = [52e-9, 55e-9, 51e-9, 40e-9]
-    first, second = group_placements([far[0], *near, *far[1:]])
+    first, second = launches.group_placements([far[0], *near, *far[1:]])
     assert first.members == (1, 2, 3, 4) and math.isclose(first.core_latency or 0, 51.5e-9)
     assert second.members == (0, 5, 6) and second.core_latency == 260e-9
 
 
 def test_of_as_many_launches_the_nearer_cores_are_first():
-    assert [each.core_latency for each in group_placements([2e-7, 4e-8])] == [4e-8, 2e-7]
+    assert [each.core_latency for each in launches.group_placements([2e-7, 4e-8])] == [4e-8, 2e-7]
 
 
 def test_launches_of_which_nothing_is_known_are_of_one_place():
-    (only,) = group_placements([None, None])
+    (only,) = launches.group_placements([None, None])
     assert only.core_latency is None and only.members == (0, 1)
-    assert group_placements([]) == []
+    assert launches.group_placements([]) == []
 
 
 @given(st.lists(st.none() | CORE_TIMES, max_size=30))
 def test_each_launch_is_in_one_place_near_to_another_of_it(latencies: list[float | None]):
-    found = group_placements(latencies)
+    found = launches.group_placements(latencies)
     assert sorted(number for each in found for number in each.members) == [*range(len(latencies))]
     sizes = [len(each.members) for each in found]
     assert sizes == sorted(sizes, reverse=True)
@@ -258,16 +244,16 @@ def test_each_launch_is_in_one_place_near_to_another_of_it(latencies: list[float
         times = [latencies[number] for number in each.members]
         known = [time for time in times if time is not None]
         assert not known or len(known) == len(times)
-        assert not known or max(known) <= REACH**2 * min(known) * (1 + 1e-9)
+        assert not known or max(known) <= launches.REACH**2 * min(known) * (1 + 1e-9)
 
 
 @given(CORE_TIMES, CORE_TIMES)
 def test_a_case_lay_where_both_times_say_or_was_moved(before: float, after: float):
-    place = locate_case(CoreLatency(before, after))
-    if is_near(before, after):
+    place = launches.locate_case(CoreLatency(before, after))
+    if launches.is_near(before, after):
         assert place is not None and min(before, after) * (1 - 1e-9) <= place <= max(before, after) * (1 + 1e-9)
     else:
-        assert place == MOVED and not is_same_place(place, before)
+        assert place == launches.MOVED and not launches.is_same_place(place, before)
 
 
 def test_other_cores_make_a_call_five_times_as_slow_or_by_the_farther_time():
@@ -279,14 +265,14 @@ def test_other_cores_make_a_call_five_times_as_slow_or_by_the_farther_time():
         (CoreLatency(2.5e-7, None), 5e-8, 12.5),
         (CoreLatency(1e-3, 1e-3), 5e-8, 30.0),  # whatever a record says of its cores
     ):
-        assert math.isclose(limit_slowdown(measured, reference), limit)
+        assert math.isclose(launches.limit_slowdown(measured, reference), limit)
 
 
 def test_without_a_time_nothing_is_kept_apart():
-    assert locate_case(None) is None and locate_case(CoreLatency(None, None)) is None
+    assert launches.locate_case(None) is None and launches.locate_case(CoreLatency(None, None)) is None
     for each in (CoreLatency(None, 5e-8), CoreLatency(5e-8, None)):
-        assert math.isclose(locate_case(each) or 0, 5e-8)
-    assert is_same_place(None, 1e-7) and is_same_place(1e-7, None)
+        assert math.isclose(launches.locate_case(each) or 0, 5e-8)
+    assert launches.is_same_place(None, 1e-7) and launches.is_same_place(1e-7, None)
 
 
 HOUR, DAY = 3600.0, 86400.0
@@ -303,7 +289,7 @@ def train(random: np.random.Generator, period: float) -> list[tuple[float, float
 @pytest.mark.parametrize("period", [0.002, 0.004, 0.01, 0.012])
 def test_a_daemon_has_its_period(period: float) -> None:
     random = np.random.default_rng(1)
-    found = find_period([train(random, period) for _ in range(20)], 0.001, 0.02)
+    found = launches.find_period([train(random, period) for _ in range(20)], 0.001, 0.02)
     assert found == pytest.approx(period, rel=0.02)
 
 
@@ -312,13 +298,13 @@ def test_what_comes_at_random_has_none() -> None:
     named = 0
     for _ in range(200):
         trains = [[(when, 1e-3) for when in np.sort(random.uniform(0, 0.04, 4))] for _ in range(20)]
-        named += find_period(trains, 0.001, 0.02) is not None
+        named += launches.find_period(trains, 0.001, 0.02) is not None
     assert named <= 2
 
 
 def test_one_event_of_a_train_tells_no_period() -> None:
-    assert find_period([[(0.01, 1e-3)]] * 20, 0.001, 0.02) is None
-    assert find_period([], 0.001, 0.02) is None
+    assert launches.find_period([[(0.01, 1e-3)]] * 20, 0.001, 0.02) is None
+    assert launches.find_period([], 0.001, 0.02) is None
 
 
 def test_a_timer_of_each_hour_is_found() -> None:
@@ -327,11 +313,11 @@ def test_a_timer_of_each_hour_is_found() -> None:
     begins = np.array([DAY * day + random.uniform(0, HOUR) for day in range(10)])
     moments = np.concatenate([begin + np.arange(0, 2 * HOUR, 60) for begin in begins])
     hits = [when for when in moments if (when - 17 * 60) % HOUR < 60]
-    assert find_timer(hits, [*moments]) == HOUR
+    assert launches.find_timer(hits, [*moments]) == HOUR
 
 
 def test_that_nights_begin_at_the_same_hour_is_no_timer() -> None:
     random = np.random.default_rng(4)
     moments = np.concatenate([DAY * day + np.arange(0, HOUR, 60) for day in range(20)])
-    found = [find_timer([*random.choice(moments, 12, replace=False)], [*moments]) for _ in range(50)]
+    found = [launches.find_timer([*random.choice(moments, 12, replace=False)], [*moments]) for _ in range(50)]
     assert sum(each is not None for each in found) <= 2

@@ -1,7 +1,5 @@
 """Verdicts of pairs: what they claim is proven, what they decide stays, and no claim without a look."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

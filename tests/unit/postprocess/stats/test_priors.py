@@ -1,7 +1,5 @@
 """Spread that cases share: estimated right, and bands that are left as often as they say."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Tests of sessions as a level of the noise: what they say of the next one."""
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import replace

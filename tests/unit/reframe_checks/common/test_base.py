@@ -1,7 +1,5 @@
 """What every check does with the starts that it plans."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
@@ -48,7 +46,6 @@ class Check:
 
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    """Modules of the checks."""
     with made_for_a_site(monkeypatch):
         from reframe_checks.common import base, layouts, osu_imb
 

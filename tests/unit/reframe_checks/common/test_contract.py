@@ -1,7 +1,5 @@
 """What a check must define is asked for when its class is made, and not at night."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

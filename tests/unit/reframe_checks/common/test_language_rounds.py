@@ -1,7 +1,5 @@
 """A job of languages: all take turns, one that fails ends alone, and without C nothing goes on."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a program is built with is known by its files, however old they are."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an MPI can run of OSU and IMB: declared, and held against the tables of benchmarks."""
 
-from __future__ import annotations
-
 import pytest
 
 from postprocess.model.routines.requested import NEIGHBORHOOD, NON_BLOCKING, NON_BLOCKING_NEIGHBORHOOD

@@ -1,7 +1,5 @@
 """What of a partition's layouts is measured, and what else the user may ask for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The launcher of an environment of a plain ReFrame configuration that names none."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """A site file from what was found: it says where each value is from, and what is not known is not forgotten."""
 
-from __future__ import annotations
-
 import ast
 import re
 from dataclasses import replace

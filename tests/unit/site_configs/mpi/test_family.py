@@ -1,7 +1,5 @@
 """MPIs by what they say of themselves, and the names that they get."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 

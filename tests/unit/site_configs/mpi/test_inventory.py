@@ -1,7 +1,5 @@
 """The inventory: every MPI asked once, and again as soon as anything about it has changed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -12,14 +10,6 @@ import pytest
 
 from site_configs.mpi import inventory, wheels
 from site_configs.mpi.family import Mpi
-from site_configs.mpi.inventory import (
-    collect_inventory,
-    find_inventory,
-    inventory_file,
-    load_inventory,
-    merge_mpis,
-    read_mpi_state,
-)
 from site_configs.mpi.probe import Candidate
 from tests.support.fake_mpis import MPICH, OPENMPI, install, script
 from tests.support.faults import Declared, plants
@@ -44,7 +34,7 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def look(*directories: Path, families: tuple[str, ...] = (), fresh: bool = False):
         said: list[str] = []
         monkeypatch.setenv("PATH", os.pathsep.join(map(str, directories)))
-        found = collect_inventory(tmp_path / "work", families, said.append, fresh)
+        found = inventory.collect_inventory(tmp_path / "work", families, said.append, fresh)
         asked = [line.removeprefix("asking ") for line in said if line.startswith("asking ")]
         return found, asked
 
@@ -80,7 +70,7 @@ def test_one_wrapper_of_two_libraries_is_two():
     """A wrapper that two modules turn into different MPIs."""
     one = Mpi("a", "mpich", "1", "MPICH 1", "module", "/p", "/p/mpicc", "/p/mpiexec", "m/1")
     expected = [one, replace(one, library="MPICH 2", module="m/2")]
-    assert merge_mpis([one, one, replace(one, library="MPICH 2", module="m/2")]) == expected
+    assert inventory.merge_mpis([one, one, replace(one, library="MPICH 2", module="m/2")]) == expected
 
 
 # What is remembered.
@@ -139,8 +129,8 @@ def test_two_files_that_changed_at_one_time_are_two(tmp_path: Path):
     other = mpicc.with_name("other")
     other.hardlink_to(mpicc)
     mpi = Mpi("a", "mpich", "1", "MPICH 1", "path", "/p", str(mpicc), str(mpicc))
-    assert read_mpi_state(mpi) == read_mpi_state(mpi)
-    assert read_mpi_state(mpi) != read_mpi_state(replace(mpi, mpicc=str(other)))
+    assert inventory.read_mpi_state(mpi) == inventory.read_mpi_state(mpi)
+    assert inventory.read_mpi_state(mpi) != inventory.read_mpi_state(replace(mpi, mpicc=str(other)))
 
 
 def test_a_wrapper_that_is_gone_is_forgotten(look, tmp_path: Path):
@@ -148,7 +138,7 @@ def test_a_wrapper_that_is_gone_is_forgotten(look, tmp_path: Path):
     look(mpicc.parent)
     mpicc.unlink()
     assert look(mpicc.parent) == (replace(look()[0]), [])
-    assert load_inventory(tmp_path / "work").mpis == ()
+    assert inventory.load_inventory(tmp_path / "work").mpis == ()
 
 
 def test_the_same_wrapper_through_another_module_is_asked_again(look, tmp_path, monkeypatch):
@@ -183,18 +173,18 @@ DAMAGE = [
 def test_a_damaged_inventory_is_taken_again(look, tmp_path: Path, text: str):
     mpicc = install(tmp_path / "a")
     look(mpicc.parent)
-    inventory_file(tmp_path / "work").write_text(text)
+    inventory.inventory_file(tmp_path / "work").write_text(text)
     with pytest.raises(LookupError, match=r"no inventory of this machine: run \./plumbline setup"):
-        load_inventory(tmp_path / "work")
+        inventory.load_inventory(tmp_path / "work")
     found, asked = look(mpicc.parent)
     assert (names(found), asked) == (["mpich-5_0_2"], [str(mpicc)])
-    assert load_inventory(tmp_path / "work").mpis == found.mpis
+    assert inventory.load_inventory(tmp_path / "work").mpis == found.mpis
 
 
 def test_an_inventory_without_the_state_of_an_mpi_does_not_vouch_for_it(look, tmp_path: Path):
     mpicc = install(tmp_path / "a")
     look(mpicc.parent)
-    path = inventory_file(tmp_path / "work")
+    path = inventory.inventory_file(tmp_path / "work")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"files": {"mpich-5_0_2": None}}))
     assert look(mpicc.parent)[1] == [str(mpicc)]
 
@@ -260,9 +250,9 @@ def test_a_broken_mpi_of_a_family_does_not_keep_its_wheel_away(look, tmp_path: P
 
 def test_without_an_inventory_that_of_the_path_is_taken_and_kept(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("PATH", str(install(tmp_path / "a").parent))
-    assert names(find_inventory(tmp_path / "work")) == ["mpich-5_0_2"]
+    assert names(inventory.find_inventory(tmp_path / "work")) == ["mpich-5_0_2"]
     monkeypatch.setattr(inventory, "probe_wrapper", lambda _: pytest.fail("asked twice"))
-    assert names(find_inventory(tmp_path / "work")) == ["mpich-5_0_2"]
+    assert names(inventory.find_inventory(tmp_path / "work")) == ["mpich-5_0_2"]
 
 
 def test_where_no_mpi_works_the_first_is_named(tmp_path: Path, monkeypatch):
@@ -270,7 +260,7 @@ def test_where_no_mpi_works_the_first_is_named(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("PATH", str(broken.parent))
     for _ in range(2):  # an empty inventory is none
         with pytest.raises(LookupError, match=rf"no MPI that works \({broken}: .*broken\) on PATH"):
-            find_inventory(tmp_path / "work")
+            inventory.find_inventory(tmp_path / "work")
 
 
 @pytest.mark.parametrize("layer", ["", "+ucx"])
@@ -285,11 +275,11 @@ def test_the_source_of_an_mpi_is_refused_as_what_it_is(
     (source / {"checkout": ".git", "unpacked": "configure", "tarball": "README"}[form]).touch()
     if form == "tarball":
         source = Path(shutil.make_archive(str(tmp_path / "release"), "gztar", source))
-    (only,) = collect_inventory(tmp_path / "work", (f"{source}{layer}",), lambda _: None).unusable
+    (only,) = inventory.collect_inventory(tmp_path / "work", (f"{source}{layer}",), lambda _: None).unusable
     declared.check((), 2, [only.problem])
     assert only.mpicc == f"{source}{layer}"
     install(tmp_path / "mpich")  # one that was installed where its source is
-    assert collect_inventory(tmp_path / "work", (str(tmp_path / "mpich"),), lambda _: None).mpis
+    assert inventory.collect_inventory(tmp_path / "work", (str(tmp_path / "mpich"),), lambda _: None).mpis
 
 
 def test_an_mpi_is_asked_for_by_its_prefix_and_named_after_it(look, tmp_path: Path):

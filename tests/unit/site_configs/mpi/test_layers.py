@@ -1,7 +1,5 @@
 """MPIs on another library below them: taken only if a world of two had that library in its memory."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The MPIs of a login node, on which no MPI program is started."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

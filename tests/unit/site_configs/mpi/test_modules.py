@@ -1,7 +1,5 @@
 """Environment modules that bring an MPI: their names, what they need, and what loading them sets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

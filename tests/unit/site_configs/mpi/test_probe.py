@@ -1,7 +1,5 @@
 """A compiler wrapper is asked what it is; whatever it does, there is an answer of one line."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -14,17 +12,6 @@ from site_configs.common import Topology, environment, partition, site
 from site_configs.mpi import probe
 from site_configs.mpi import probe as module
 from site_configs.mpi.family import Mpi, Unusable
-from site_configs.mpi.probe import (
-    NAMES,
-    PREFIXES,
-    UNSET,
-    Candidate,
-    find_companion_launcher,
-    find_on_path,
-    identify_wrapper,
-    probe_wrapper,
-    strip_allocation,
-)
 from site_configs.mpi.wheels import try_imb
 from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, all_end, debian, install, says, script
 from tests.support.interactive_job import IN_A_JOB
@@ -35,13 +22,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TIME_LIMIT", 20)
 
 
-def candidate(mpicc: Path, **more) -> Candidate:
-    return Candidate(mpicc, mpicc.with_name("mpiexec"), "path", **more)
+def candidate(mpicc: Path, **more) -> probe.Candidate:
+    return probe.Candidate(mpicc, mpicc.with_name("mpiexec"), "path", **more)
 
 
 def unusable(mpicc: Path, **more) -> str:
     """Why a wrapper is not usable."""
-    found = probe_wrapper(candidate(mpicc, **more))
+    found = probe.probe_wrapper(candidate(mpicc, **more))
     assert isinstance(found, Unusable)
     assert (found.mpicc, found.origin) == (str(mpicc), "path")
     assert "\n" not in found.problem
@@ -51,7 +38,7 @@ def unusable(mpicc: Path, **more) -> str:
 
 def test_a_wrapper_that_works_is_an_mpi(tmp_path: Path):
     mpicc = install(tmp_path / "mpi")
-    assert probe_wrapper(candidate(mpicc)) == Mpi(
+    assert probe.probe_wrapper(candidate(mpicc)) == Mpi(
         name="mpich-5_0_2",
         family="mpich",
         version="5.0.2",
@@ -74,7 +61,7 @@ def test_the_program_is_compiled_from_a_source_and_started_twice(tmp_path: Path)
 
 def test_what_a_module_sets_is_there_and_is_kept(tmp_path: Path):
     mpicc = install(tmp_path, starts=says("$SETTING v5.0.1").replace("'", '"'))
-    found = probe_wrapper(candidate(mpicc, module="m/1", env=(("SETTING", "Open MPI"),)))
+    found = probe.probe_wrapper(candidate(mpicc, module="m/1", env=(("SETTING", "Open MPI"),)))
     assert (found.family, found.version, found.module) == ("openmpi", "5.0.1", "m/1")
     assert found.env["SETTING"] == "Open MPI"
 
@@ -82,14 +69,14 @@ def test_what_a_module_sets_is_there_and_is_kept(tmp_path: Path):
 def test_the_users_variables_are_there_and_are_not_kept(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("SETTING", "MPICH Version:")
     mpicc = install(tmp_path, starts=says("$SETTING 4.3.0").replace("'", '"'))
-    found = probe_wrapper(candidate(mpicc))
+    found = probe.probe_wrapper(candidate(mpicc))
     assert found.version == "4.3.0"
     assert "SETTING" not in found.env
 
 
 def test_two_processes_may_share_a_core_while_asking_and_not_later(tmp_path: Path):
     log = tmp_path / "log"
-    found = probe_wrapper(candidate(install(tmp_path, OPENMPI, starts=f"env > {log}; {says(OPENMPI)}")))
+    found = probe.probe_wrapper(candidate(install(tmp_path, OPENMPI, starts=f"env > {log}; {says(OPENMPI)}")))
     assert "OMPI_MCA_rmaps_base_oversubscribe=1" in log.read_text()
     assert not any("oversubscribe" in name for name in found.env)
 
@@ -159,7 +146,7 @@ def test_a_launcher_that_asks_a_question_gets_no_answer(tmp_path: Path):
     before = os.dup(0)
     try:
         os.dup2(reader, 0)
-        assert isinstance(probe_wrapper(candidate(mpicc)), Mpi)
+        assert isinstance(probe.probe_wrapper(candidate(mpicc)), Mpi)
     finally:
         os.dup2(before, 0)
         for each in (reader, writer, before):
@@ -171,8 +158,8 @@ def test_nothing_is_left_in_the_directory_for_temporary_files(tmp_path: Path, mo
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(module.tempfile, "tempdir", str(scratch))
-    probe_wrapper(candidate(install(tmp_path)))
-    probe_wrapper(candidate(script(tmp_path / "mpicc", "exit 1")))
+    probe.probe_wrapper(candidate(install(tmp_path)))
+    probe.probe_wrapper(candidate(script(tmp_path / "mpicc", "exit 1")))
     assert list(scratch.iterdir()) == []
 
 
@@ -192,28 +179,28 @@ def in_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_batch_system_tells_is_left_out_and_nothing_else():
-    assert strip_allocation(KEPT | IN_A_JOB) == KEPT
+    assert probe.strip_allocation(KEPT | IN_A_JOB) == KEPT
 
 
 @settings(max_examples=20, deadline=None)
 @given(
-    st.lists(st.sampled_from(PREFIXES), max_size=5),
-    st.lists(st.sampled_from(NAMES)),
+    st.lists(st.sampled_from(probe.PREFIXES), max_size=5),
+    st.lists(st.sampled_from(probe.NAMES)),
     st.from_regex(r"[A-Z_]{1,9}", fullmatch=True),
 )
 def test_a_script_leaves_out_the_same(prefixes: list[str], names: list[str], end: str):
     told = KEPT | {f"{each}{end}": "x" for each in prefixes} | dict.fromkeys(names, "x")
     done = subprocess.run(
-        ["bash", "-c", f"set -e; {UNSET}; env -0"], env=told, capture_output=True, check=True, text=True
+        ["bash", "-c", f"set -e; {probe.UNSET}; env -0"], env=told, capture_output=True, check=True, text=True
     )
     lines = dict(line.partition("=")[::2] for line in done.stdout.split("\0") if line)
     own = {"PWD", "SHLVL", "_", "OLDPWD"}
-    assert lines.keys() - own == strip_allocation(told).keys() - own
+    assert lines.keys() - own == probe.strip_allocation(told).keys() - own
 
 
 def test_an_mpi_is_probed_without_it(tmp_path: Path):
     mpicc = install(tmp_path, starts=f"{REFUSES}\n{says(MPICH)}")
-    assert isinstance(probe_wrapper(Candidate(mpicc, mpicc.with_name("mpiexec"), "path")), Mpi)
+    assert isinstance(probe.probe_wrapper(probe.Candidate(mpicc, mpicc.with_name("mpiexec"), "path")), Mpi)
 
 
 def test_an_mpi_is_identified_without_it(tmp_path: Path):
@@ -221,7 +208,7 @@ def test_an_mpi_is_identified_without_it(tmp_path: Path):
     (tmp_path / "program").write_text(program)
     body = f'{COMPILES.rpartition(";")[0]}; cp {tmp_path}/program "$2"; chmod +x "$2"'
     mpicc = script(tmp_path / "bin" / "mpicc", body)
-    assert isinstance(identify_wrapper(Candidate(mpicc, mpicc, "path")), Mpi)
+    assert isinstance(probe.identify_wrapper(probe.Candidate(mpicc, mpicc, "path")), Mpi)
 
 
 def test_imb_is_tried_without_it(tmp_path: Path):
@@ -250,18 +237,18 @@ def test_launches_on_this_node_are_started_without_it(launcher, scheduler, nodes
     )
     mpi = environment("m", family="mpich", library="MPICH 5", launcher=launcher)
     (system,) = site("s", description="", partitions=[place], environments=[mpi])["systems"]
-    assert system["partitions"][0]["prepare_cmds"] == [*([] if told else [UNSET]), "true"]
+    assert system["partitions"][0]["prepare_cmds"] == [*([] if told else [probe.UNSET]), "true"]
 
 
 def found(*directories: Path | str) -> list[str]:
     """The wrappers on a search path of these directories."""
-    return [str(each.mpicc) for each in find_on_path(os.pathsep.join(map(str, directories)))]
+    return [str(each.mpicc) for each in probe.find_on_path(os.pathsep.join(map(str, directories)))]
 
 
 def test_a_wrapper_is_found_with_its_launcher(tmp_path: Path):
     mpicc = install(tmp_path)
-    found = find_on_path(str(tmp_path / "bin"))
-    assert found == [Candidate(mpicc, tmp_path / "bin" / "mpiexec", "path")]
+    found = probe.find_on_path(str(tmp_path / "bin"))
+    assert found == [probe.Candidate(mpicc, tmp_path / "bin" / "mpiexec", "path")]
 
 
 def test_wrappers_come_in_the_order_of_the_path(tmp_path: Path):
@@ -300,8 +287,9 @@ def test_only_what_can_be_run_is_a_wrapper(tmp_path: Path):
 @pytest.mark.parametrize("chosen", ["openmpi", "mpich"])
 def test_debians_two_mpis_are_two_and_the_plain_name_is_none(tmp_path: Path, chosen: str):
     bin_ = debian(tmp_path, chosen)
-    assert find_on_path(str(bin_)) == [
-        Candidate(bin_ / f"mpicc.{name}", bin_ / f"mpiexec.{name}", "debian") for name in ("mpich", "openmpi")
+    assert probe.find_on_path(str(bin_)) == [
+        probe.Candidate(bin_ / f"mpicc.{name}", bin_ / f"mpiexec.{name}", "debian")
+        for name in ("mpich", "openmpi")
     ]
 
 
@@ -338,9 +326,11 @@ def test_links_in_a_circle_end_the_search(tmp_path: Path):
 
 
 def test_the_launcher_has_the_suffix_of_the_wrapper():
-    found = find_companion_launcher(Path("/opt/mpicc-1/bin/mpicc"))
+    found = probe.find_companion_launcher(Path("/opt/mpicc-1/bin/mpicc"))
     assert found == Path("/opt/mpicc-1/bin/mpiexec")
-    assert find_companion_launcher(Path("/opt/intel/bin/mpiicx")) == Path("/opt/intel/bin/mpiexec")
-    assert find_companion_launcher(Path("/usr/bin/mpicc.mpich"), "mpirun") == Path("/usr/bin/mpirun.mpich")
-    found = find_companion_launcher(Path("/usr/bin/mpicc.openmpi"))
+    assert probe.find_companion_launcher(Path("/opt/intel/bin/mpiicx")) == Path("/opt/intel/bin/mpiexec")
+    assert probe.find_companion_launcher(Path("/usr/bin/mpicc.mpich"), "mpirun") == Path(
+        "/usr/bin/mpirun.mpich"
+    )
+    found = probe.find_companion_launcher(Path("/usr/bin/mpicc.openmpi"))
     assert found == Path("/usr/bin/mpiexec.openmpi")

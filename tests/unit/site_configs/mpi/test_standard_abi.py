@@ -1,7 +1,5 @@
 """MPIs by their standard ABI: taken only if a program of it ran, and said that it ran on the right MPI."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """MPIs from wheels: installed once, whole or not at all, and only as the lock file says."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os
@@ -19,14 +17,6 @@ import pytest
 from site_configs.mpi import inventory, wheels
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import collect_inventory, load_inventory
-from site_configs.mpi.wheels import (
-    LIBRARY,
-    WheelError,
-    install_wheels,
-    list_imb_folders,
-    parse_imb_library,
-    try_imb,
-)
 from tests.support.fake_mpis import install, script
 
 WHEEL = "mpich-7.1-py3-none-any.whl"
@@ -82,7 +72,7 @@ def test_every_family_has_a_lock_with_a_version_and_hashes():
 def test_a_family_is_installed_once(tmp_path: Path, pip):
     commands = pip(leave_wrapper)
     root = tmp_path / "mpi"
-    first, second = install_wheels("mpich", root), install_wheels("mpich", root)
+    first, second = wheels.install_wheels("mpich", root), wheels.install_wheels("mpich", root)
     assert first == second
     expected = (root / "mpich-7.1" / "bin" / "mpicc", root / "mpich-7.1" / "bin" / "mpiexec")
     assert (first.mpicc, first.mpiexec) == expected
@@ -107,8 +97,8 @@ def test_a_family_is_installed_once(tmp_path: Path, pip):
 )
 def test_what_pip_cannot_get_is_one_line_and_leaves_nothing(tmp_path, pip, errors, reason):
     pip(leave_wrapper, 1, errors)
-    with pytest.raises(WheelError) as refused:
-        install_wheels("mpich", tmp_path / "mpi")
+    with pytest.raises(wheels.WheelError) as refused:
+        wheels.install_wheels("mpich", tmp_path / "mpi")
     assert str(refused.value) == f"mpich: {reason}"
     assert contents(tmp_path / "mpi") == []
 
@@ -121,7 +111,7 @@ def test_an_installation_that_is_interrupted_leaves_nothing(tmp_path: Path, pip)
 
     pip(interrupt)
     with pytest.raises(KeyboardInterrupt):
-        install_wheels("mpich", tmp_path / "mpi")
+        wheels.install_wheels("mpich", tmp_path / "mpi")
     assert contents(tmp_path / "mpi") == []
 
 
@@ -130,7 +120,7 @@ def test_half_an_installation_of_a_process_that_was_killed_is_not_taken(tmp_path
     commands = pip(leave_wrapper)
     half = tmp_path / "mpi" / "mpich-7.1.4711.unfinished"
     half.mkdir(parents=True)
-    install_wheels("mpich", tmp_path / "mpi")
+    wheels.install_wheels("mpich", tmp_path / "mpi")
     assert len(commands) == 1
     assert (tmp_path / "mpi" / "mpich-7.1" / "bin" / "mpicc").exists()
 
@@ -144,7 +134,7 @@ def test_another_process_may_install_the_same_meanwhile(tmp_path: Path, pip):
         (root / "mpich-7.1" / "theirs").mkdir(parents=True)
 
     pip(be_late)
-    install_wheels("mpich", root)
+    wheels.install_wheels("mpich", root)
     assert contents(root) == ["mpich-7.1"]
     assert contents(root / "mpich-7.1") == ["theirs"]
 
@@ -152,8 +142,8 @@ def test_another_process_may_install_the_same_meanwhile(tmp_path: Path, pip):
 @pytest.mark.usefixtures("locks", "pip")
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path):
     (tmp_path / "mpi").write_text("a file")
-    with pytest.raises(WheelError) as refused:
-        install_wheels("mpich", tmp_path / "mpi")
+    with pytest.raises(wheels.WheelError) as refused:
+        wheels.install_wheels("mpich", tmp_path / "mpi")
     assert str(refused.value).startswith("mpich: ")
     assert "\n" not in str(refused.value)
 
@@ -202,7 +192,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_wheel_becomes_a_prefix_with_programs_and_libraries(tmp_path: Path, locks, index):
     lock = f"mpich==7.1 --hash=sha256:{make_wheel(index)}\n"
     (locks / "mpich.lock").write_text(lock)
-    mpicc = install_wheels("mpich", tmp_path / "mpi").mpicc
+    mpicc = wheels.install_wheels("mpich", tmp_path / "mpi").mpicc
     assert subprocess.run([mpicc], check=False).returncode == 0
     assert (tmp_path / "mpi" / "mpich-7.1" / "lib" / "libmpi.so").read_text() == "a library"
     assert contents(tmp_path / "mpi") == ["mpich-7.1"]
@@ -211,8 +201,8 @@ def test_a_wheel_becomes_a_prefix_with_programs_and_libraries(tmp_path: Path, lo
 def test_a_wheel_that_is_not_the_locked_one_is_refused(tmp_path: Path, locks, index):
     make_wheel(index)
     (locks / "mpich.lock").write_text(f"mpich==7.1 --hash=sha256:{'0' * 64}\n")
-    with pytest.raises(WheelError, match=r"^mpich: ERROR: .*HASHES"):
-        install_wheels("mpich", tmp_path / "mpi")
+    with pytest.raises(wheels.WheelError, match=r"^mpich: ERROR: .*HASHES"):
+        wheels.install_wheels("mpich", tmp_path / "mpi")
     assert contents(tmp_path / "mpi") == []
 
 
@@ -221,10 +211,10 @@ def test_a_folder_of_wheels_is_the_only_place_to_take_them_from(tmp_path: Path, 
     (locks / "mpich.lock").write_text(f"mpich==7.1 --hash=sha256:{make_wheel(index)}\n")
     mirror = tmp_path / "mirror"
     mirror.mkdir()
-    with pytest.raises(WheelError, match=r"^mpich: ERROR: No matching distribution"):
-        install_wheels("mpich", tmp_path / "mpi", mirror)
+    with pytest.raises(wheels.WheelError, match=r"^mpich: ERROR: No matching distribution"):
+        wheels.install_wheels("mpich", tmp_path / "mpi", mirror)
     (index / WHEEL).rename(mirror / WHEEL)
-    assert install_wheels("mpich", tmp_path / "mpi", mirror).mpicc.exists()
+    assert wheels.install_wheels("mpich", tmp_path / "mpi", mirror).mpicc.exists()
 
 
 def test_a_release_that_is_not_there_names_the_nearest():
@@ -287,7 +277,7 @@ def ran(library: str = "MPICH Version:\\t5.0.2\\nMPICH Release date:\\ttoday", w
 def mpi(tmp_path: Path) -> Mpi:
     """An MPI of the common binary interface."""
     mpicc = install(tmp_path / "mpich", starts=ran())
-    script(tmp_path / "mpich" / "lib" / LIBRARY, "")
+    script(tmp_path / "mpich" / "lib" / wheels.LIBRARY, "")
     return Mpi(
         "a",
         "mpich",
@@ -312,7 +302,7 @@ def launched_by(mpi: Mpi, body: str) -> Mpi:
 
 
 def problem(mpi: Mpi, folder: Path) -> str:
-    found = try_imb(mpi, [folder], print)
+    found = wheels.try_imb(mpi, [folder], print)
     assert (found.folder, found.libraries) == ("", "")
     assert "\n" not in found.problem
     return found.problem
@@ -320,7 +310,7 @@ def problem(mpi: Mpi, folder: Path) -> str:
 
 def test_imb_that_runs_on_the_right_mpi_is_taken(mpi: Mpi, folder: Path):
     said: list[str] = []
-    found = try_imb(mpi, [folder], said.append)
+    found = wheels.try_imb(mpi, [folder], said.append)
     assert (found.folder, found.libraries, found.problem) == (str(folder), f"{mpi.prefix}/lib", "")
     assert (found.installed.folder, found.installed.origin) == (str(folder), "wheel")
     assert said == ["trying IMB under a"]
@@ -329,7 +319,7 @@ def test_imb_that_runs_on_the_right_mpi_is_taken(mpi: Mpi, folder: Path):
 @pytest.mark.parametrize(("before", "after"), [("", "{}"), ("/else", "{}:/else")])
 def test_its_variables_put_the_libraries_in_front(mpi: Mpi, folder: Path, before: str, after: str):
     libraries = f"{mpi.prefix}/my lib"
-    imb = replace(try_imb(mpi, [folder], print), libraries=libraries)
+    imb = replace(wheels.try_imb(mpi, [folder], print), libraries=libraries)
     words = " ".join(f"{name}={value}" for name, value in imb.installed.env.items())
     line = f"env {words} sh -c 'echo \"$LD_LIBRARY_PATH\"'"
     env = {"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": before}
@@ -358,7 +348,7 @@ def test_imb_that_does_not_prove_its_mpi_is_left_out(mpi: Mpi, folder: Path, sta
 
 def test_it_is_started_as_it_will_be_for_measuring(mpi: Mpi, folder: Path, tmp_path: Path):
     log = tmp_path / "log"
-    try_imb(launched_by(mpi, f'echo "words $@" > {log}; {ran()}'), [folder], print)
+    wheels.try_imb(launched_by(mpi, f'echo "words $@" > {log}; {ran()}'), [folder], print)
     words = shlex.split(log.read_text())[1:]
     assert words[:4] == ["-n", "2", "env", f"LD_LIBRARY_PATH={mpi.prefix}/lib"]
     assert words[4].startswith("LD_PRELOAD=/")
@@ -366,40 +356,40 @@ def test_it_is_started_as_it_will_be_for_measuring(mpi: Mpi, folder: Path, tmp_p
 
 
 def test_an_mpi_of_another_binary_interface_is_not_even_tried(mpi: Mpi, folder: Path):
-    Path(mpi.prefix, "lib", LIBRARY).unlink()
+    Path(mpi.prefix, "lib", wheels.LIBRARY).unlink()
     said: list[str] = []
-    found = try_imb(mpi, [folder], said.append).problem
+    found = wheels.try_imb(mpi, [folder], said.append).problem
     assert found == "Intel MPI's IMB needs libmpi.so.12, which this MPI has not"
     assert said == []
 
 
 def test_without_an_intel_mpi_there_is_no_imb(mpi: Mpi):
-    assert try_imb(mpi, [], print).problem == "no Intel MPI is here to bring IMB"
+    assert wheels.try_imb(mpi, [], print).problem == "no Intel MPI is here to bring IMB"
 
 
 def test_an_mpi_takes_the_imb_that_it_brings_itself(mpi: Mpi, folder: Path):
     own = script(Path(mpi.prefix, "bin", "IMB-MPI1"), "").parent
-    assert try_imb(mpi, [folder, own], print).folder == str(own)
+    assert wheels.try_imb(mpi, [folder, own], print).folder == str(own)
 
 
 def test_imb_is_looked_for_in_intel_mpis_and_in_the_wheel(mpi: Mpi, folder: Path, tmp_path: Path):
     intel = replace(mpi, family="intel-mpi", prefix=str(folder.parent))
     wheel = tmp_path / "mpi" / f"intel-mpi-{wheels.read_locked_version('intel-mpi')}" / "bin"
-    assert list_imb_folders([mpi, intel], tmp_path / "mpi") == [folder]
+    assert wheels.list_imb_folders([mpi, intel], tmp_path / "mpi") == [folder]
     script(wheel / "IMB-MPI1", "")
-    assert list_imb_folders([mpi, intel], tmp_path / "mpi") == [folder, wheel]
+    assert wheels.list_imb_folders([mpi, intel], tmp_path / "mpi") == [folder, wheel]
 
 
 @pytest.mark.parametrize("cut", range(4))
 def test_an_output_that_was_cut_proves_nothing(cut: int):
     whole = f"{ENDED}\nplumbline: a world of 2 of\nMPICH\nplumbline: end\n"
-    assert parse_imb_library(whole) == "MPICH"
+    assert wheels.parse_imb_library(whole) == "MPICH"
     part = "".join(line for at, line in enumerate(whole.splitlines(True)) if at != cut)
     if cut == 2:
-        assert parse_imb_library(part) == ""
+        assert wheels.parse_imb_library(part) == ""
     else:
         with pytest.raises(wheels.ProbeError):
-            parse_imb_library(part)
+            wheels.parse_imb_library(part)
 
 
 # What the inventory remembers.
@@ -430,7 +420,7 @@ def test_imb_is_tried_once(look, folder: Path):
     assert look(fresh=True) == (first, True)
 
 
-@pytest.mark.parametrize("changed", ["bin/mpiexec", "bin/mpicc", f"lib/{LIBRARY}", "IMB-MPI1"])
+@pytest.mark.parametrize("changed", ["bin/mpiexec", "bin/mpicc", f"lib/{wheels.LIBRARY}", "IMB-MPI1"])
 def test_imb_is_tried_again_if_a_file_of_it_has_changed(look, mpi, folder, changed: str):
     look()
     path = folder / changed if changed == "IMB-MPI1" else Path(mpi.prefix, changed)

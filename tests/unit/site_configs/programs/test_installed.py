@@ -1,7 +1,5 @@
 """Programs that are installed already: where a program comes from, and why there is none."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -10,21 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from site_configs.common import environment
-from site_configs.programs.installed import (
-    ONLY_MPICOST,
-    STANDARD_ABI,
-    WHEEL,
-    ExecutableFacts,
-    Installed,
-    build_extras,
-    describe_missing_executables,
-    explain_missing_program,
-    explain_unloadable,
-    find_executable,
-    find_program_source,
-    parse_facts,
-    read_facts,
-)
+from site_configs.programs import installed
 
 ONEAPI = b"Intel(R) oneAPI DPC++/C++ Compiler 2026.0.0 (2026.0.0.20260331)"
 GCC = b"GCC: (Debian 12.2.0-14+deb12u1) 12.2.0"
@@ -40,11 +24,11 @@ def extras(tmp_path: Path, *, solved: bool = False, **declared) -> dict:
     """Extras of an environment, with or without a Spack environment of it."""
     if solved:
         (tmp_path / "spack.yaml").touch()
-    own = build_extras(declared.get("programs", {}), declared.get("lacking", {}))
+    own = installed.build_extras(declared.get("programs", {}), declared.get("lacking", {}))
     return own | {"spack_environment": str(tmp_path)}
 
 
-BY_WHEEL = {"imb": Installed("/w/bin", {"LD_LIBRARY_PATH": "/m/lib"}, WHEEL)}
+BY_WHEEL = {"imb": installed.Installed("/w/bin", {"LD_LIBRARY_PATH": "/m/lib"}, installed.WHEEL)}
 DECLARED = {"osu": "/sw/osu", "imb": "/sw/imb"}
 ABI = "Intel MPI's IMB needs libmpi.so.12, which this MPI has not"
 
@@ -72,19 +56,19 @@ def test_a_program_comes_from_one_place_or_it_is_said_why_not(
     tmp_path: Path, program, spack, solved, declared, source, why
 ):
     own = extras(tmp_path, solved=solved, **declared)
-    assert find_program_source(program, own, spack) == source
-    assert explain_missing_program(program, own, spack) == why
+    assert installed.find_program_source(program, own, spack) == source
+    assert installed.explain_missing_program(program, own, spack) == why
 
 
 @pytest.mark.parametrize("spack", ["", "/spack"])
 def test_of_the_standard_abi_there_is_mpicost_alone_built_by_cmake(tmp_path: Path, spack: str):
-    own = extras(tmp_path, solved=True, lacking={"imb": ABI}) | {STANDARD_ABI: "/opt/mpich/lib"}
-    assert [find_program_source(program, own, spack) for program in ("mpicost", "osu", "imb")] == [
+    own = extras(tmp_path, solved=True, lacking={"imb": ABI}) | {installed.STANDARD_ABI: "/opt/mpich/lib"}
+    assert [installed.find_program_source(program, own, spack) for program in ("mpicost", "osu", "imb")] == [
         "cmake",
         "",
         "",
     ]
-    assert explain_missing_program("imb", own, spack) == ONLY_MPICOST
+    assert installed.explain_missing_program("imb", own, spack) == installed.ONLY_MPICOST
 
 
 def test_checks_are_told_of_what_is_installed():
@@ -112,19 +96,19 @@ def test_a_wrong_declaration_is_one_line_with_its_key(programs, said: str):
         an_environment(programs=programs)
     assert str(refused.value).startswith(f"environment 'mpich': programs: {said}")
     with pytest.raises(ValueError, match=r"^Installed: folder: 'libexec': write an absolute path"):
-        Installed("libexec")
+        installed.Installed("libexec")
 
 
 @pytest.mark.parametrize("place", ["", "pt2pt", "pt2pt/standard"])
 def test_a_folder_is_known_by_an_executable_in_it_or_below(tmp_path: Path, place: str):
-    said = describe_missing_executables("osu", str(tmp_path))
+    said = installed.describe_missing_executables("osu", str(tmp_path))
     assert said.startswith(f"{tmp_path}: has no osu_latency; write the")
     path = tmp_path / place / "osu_latency"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
-    assert find_executable(tmp_path, "osu_latency") == path
-    assert describe_missing_executables("osu", str(tmp_path)) == ""
-    said = describe_missing_executables("imb", str(tmp_path))
+    assert installed.find_executable(tmp_path, "osu_latency") == path
+    assert installed.describe_missing_executables("osu", str(tmp_path)) == ""
+    said = installed.describe_missing_executables("imb", str(tmp_path))
     assert said.startswith(f"{tmp_path}: has no IMB-MPI1")
 
 
@@ -133,40 +117,43 @@ def test_an_executable_that_is_there_twice_is_nobodys(tmp_path: Path):
     for version in ("7.4", "7.5"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "osu_latency").touch()
-    assert describe_missing_executables("osu", str(tmp_path)) == (
+    assert installed.describe_missing_executables("osu", str(tmp_path)) == (
         f"{tmp_path}: has osu_latency more than once ({tmp_path}/7.4/osu_latency and "
         f"{tmp_path}/7.5/osu_latency); write the folder of one of them"
     )
-    assert describe_missing_executables("osu", str(tmp_path / "7.4")) == ""
+    assert installed.describe_missing_executables("osu", str(tmp_path / "7.4")) == ""
 
 
 def test_a_folder_that_is_not_there_is_named():
-    assert describe_missing_executables("imb", "/nowhere") == "/nowhere: is no folder"
+    assert installed.describe_missing_executables("imb", "/nowhere") == "/nowhere: is no folder"
 
 
 @pytest.mark.parametrize(
     ("texts", "facts"),
     [
-        ([], ExecutableFacts()),
+        ([], installed.ExecutableFacts()),
         (
             [b"Intel(R) MPI Benchmarks 2021.11", GCC, ONEAPI],
-            ExecutableFacts("2021.11", "Intel(R) oneAPI DPC++/C++ Compiler 2026.0.0"),
+            installed.ExecutableFacts("2021.11", "Intel(R) oneAPI DPC++/C++ Compiler 2026.0.0"),
         ),
-        ([b"#    Intel(R) MPI Benchmarks %s, MPI-1 part", GCC], ExecutableFacts(compiler="gcc 12.2.0")),
-        ([b"# OSU MPI%s Latency Test v7.4\n", GCC], ExecutableFacts("7.4", "gcc 12.2.0")),
-        ([b"# OSU MPI Multiple Bandwidth / Message Rate Test v5.6.3\n"], ExecutableFacts("5.6.3")),
-        ([PRODUCER, GCC], ExecutableFacts("unknown", "gcc 12.2.0", "-mtune=generic -g -O0 -fPIC")),
-        ([b"GNU C++14 8.5.0 -O2"], ExecutableFacts("unknown", "gcc 8.5.0", "-O2")),
-        ([b"clang version 17.0.6", GCC], ExecutableFacts(compiler="clang version 17.0.6")),
+        (
+            [b"#    Intel(R) MPI Benchmarks %s, MPI-1 part", GCC],
+            installed.ExecutableFacts(compiler="gcc 12.2.0"),
+        ),
+        ([b"# OSU MPI%s Latency Test v7.4\n", GCC], installed.ExecutableFacts("7.4", "gcc 12.2.0")),
+        ([b"# OSU MPI Multiple Bandwidth / Message Rate Test v5.6.3\n"], installed.ExecutableFacts("5.6.3")),
+        ([PRODUCER, GCC], installed.ExecutableFacts("unknown", "gcc 12.2.0", "-mtune=generic -g -O0 -fPIC")),
+        ([b"GNU C++14 8.5.0 -O2"], installed.ExecutableFacts("unknown", "gcc 8.5.0", "-O2")),
+        ([b"clang version 17.0.6", GCC], installed.ExecutableFacts(compiler="clang version 17.0.6")),
     ],
 )
 def test_version_compiler_and_flags_are_read_where_they_are(texts, facts):
-    assert parse_facts(b"\0".join([b"\x7fELF", *texts, b""])) == facts
+    assert installed.parse_facts(b"\0".join([b"\x7fELF", *texts, b""])) == facts
 
 
 @given(st.binary())
 def test_of_any_bytes_something_is_told(data: bytes):
-    assert parse_facts(data).flags
+    assert installed.parse_facts(data).flags
 
 
 def test_a_real_program_tells_its_compiler_and_with_debug_information_its_flags(tmp_path: Path):
@@ -174,7 +161,7 @@ def test_a_real_program_tells_its_compiler_and_with_debug_information_its_flags(
     source.write_text('const char *name = "# OSU MPI Test v9.1\\n"; int main(void) { return 0; }\n')
     program = tmp_path / "a"
     subprocess.run(["cc", "-g", "-O1", str(source), "-o", str(program)], check=True)
-    facts = read_facts(program)
+    facts = installed.read_facts(program)
     if not facts.compiler.startswith("gcc"):
         pytest.skip(f"cc is not GCC but {facts.compiler}")
     assert facts.version == "9.1"
@@ -182,8 +169,8 @@ def test_a_real_program_tells_its_compiler_and_with_debug_information_its_flags(
 
 
 def test_a_file_that_is_not_there_tells_nothing(tmp_path: Path):
-    assert read_facts(tmp_path / "none") == ExecutableFacts()
-    assert read_facts(tmp_path) == ExecutableFacts()
+    assert installed.read_facts(tmp_path / "none") == installed.ExecutableFacts()
+    assert installed.read_facts(tmp_path) == installed.ExecutableFacts()
 
 
 def test_an_installed_program_that_lacks_an_executable_or_a_library_is_explained(tmp_path: Path):
@@ -208,8 +195,11 @@ def test_an_installed_program_that_lacks_an_executable_or_a_library_is_explained
     ]
     subprocess.run(command, input=source, text=True, check=True)
     folder = str(program.parent)
-    assert explain_unloadable(folder, "IMB-IO", {}) == f"{folder} has no IMB-IO"
-    assert explain_unloadable(folder, "IMB-MT", {}) == f"{program} needs libthreads.so, which is not found"
+    assert installed.explain_unloadable(folder, "IMB-IO", {}) == f"{folder} has no IMB-IO"
+    assert (
+        installed.explain_unloadable(folder, "IMB-MT", {})
+        == f"{program} needs libthreads.so, which is not found"
+    )
     there = {"LD_LIBRARY_PATH": f'{tmp_path}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'}
-    assert explain_unloadable(folder, "IMB-MT", there) == ""
-    assert explain_unloadable(folder, "IMB-MT", None) == ""
+    assert installed.explain_unloadable(folder, "IMB-MT", there) == ""
+    assert installed.explain_unloadable(folder, "IMB-MT", None) == ""

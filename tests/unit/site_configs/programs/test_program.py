@@ -1,7 +1,5 @@
 """The record of a program is all that goes by program, beside its parser and its check."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How launchers are told to bind ranks to hardware threads."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

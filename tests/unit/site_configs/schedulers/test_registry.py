@@ -1,7 +1,5 @@
 """A scheduler is added in one place: everything else asks it, and decides by no name."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator
@@ -18,29 +16,10 @@ from postprocess.parsers.reframe_report import ReportedTest
 from postprocess.runner.reframe_pass import cancel_jobs
 from site_configs.generate.write import format_registered
 from site_configs.mpi.family import Mpi
+from site_configs.schedulers import base, registry, slurm
 from site_configs.schedulers import pbs_backend as pbs_launchers
-from site_configs.schedulers import registry, slurm
 from site_configs.schedulers import slurm_backend as slurm_launchers
-from site_configs.schedulers.base import (
-    Ask,
-    Ended,
-    Ending,
-    NodeKind,
-    Pairing,
-    Queue,
-    QueueError,
-    Scheduler,
-    write_ended,
-)
 from site_configs.schedulers.pbs import PBS
-from site_configs.schedulers.registry import (
-    LOCAL,
-    SCHEDULERS,
-    SchedulerError,
-    ask_command,
-    detect_scheduler,
-    find_scheduler,
-)
 from site_configs.validation import rules
 from site_configs.validation.rules import LocalMachine, check_batch_partition, check_topology
 from tests.support.factories.launch import planned
@@ -57,7 +36,7 @@ OWN = "/opt/mpi/bin/mpiexec"
 
 
 @dataclass(frozen=True)
-class MadeUp(Scheduler):
+class MadeUp(base.Scheduler):
     """A scheduler that nobody has."""
 
     title: str = "Tilly"
@@ -76,18 +55,18 @@ class MadeUp(Scheduler):
     list_jobs_command: str = "tqueue"
     jobs: tuple[SimpleNamespace, ...] = ()
 
-    def read(self, ask: Ask) -> Scheduler:
+    def read(self, ask: base.Ask) -> base.Scheduler:
         hosts = tuple(ask(["tnodes", "--all"]).split())
-        kind = NodeKind(hosts, sockets=2, cores=16, hardware_threads=16)
-        queue = Queue("big", (kind,), default=True)
+        kind = base.NodeKind(hosts, sockets=2, cores=16, hardware_threads=16)
+        queue = base.Queue("big", (kind,), default=True)
         return replace(self, queues=(queue,), switches=(frozenset(hosts),))
 
-    def choose_launcher(self, mpi: Mpi) -> Pairing:
-        return Pairing("trun", "Tilly starts the processes")
+    def choose_launcher(self, mpi: Mpi) -> base.Pairing:
+        return base.Pairing("trun", "Tilly starts the processes")
 
     def list_own_jobs(self, marks=()) -> tuple[SimpleNamespace, ...]:
         if not self.jobs:
-            raise QueueError("tqueue does not answer")
+            raise base.QueueError("tqueue does not answer")
         return self.jobs
 
     def cancel(self, numbers: Iterable[str]) -> None:
@@ -98,15 +77,15 @@ class MadeUp(Scheduler):
 def tilly() -> Iterator[MadeUp]:
     """The scheduler, entered in the registry and nowhere else."""
     made = MadeUp()
-    SCHEDULERS.append(made)
+    registry.SCHEDULERS.append(made)
     yield made
-    SCHEDULERS.remove(made)
+    registry.SCHEDULERS.remove(made)
 
 
 @pytest.fixture
-def here(tilly: MadeUp) -> Scheduler:
+def here(tilly: MadeUp) -> base.Scheduler:
     """What it tells of a machine with four nodes."""
-    found = detect_scheduler(lambda _: "n1 n2 n3 n4", "tnodes".__eq__)
+    found = registry.detect_scheduler(lambda _: "n1 n2 n3 n4", "tnodes".__eq__)
     assert found and found.queues[0].hosts == {"n1", "n2", "n3", "n4"}
     return found
 
@@ -114,10 +93,10 @@ def here(tilly: MadeUp) -> Scheduler:
 def test_its_command_shows_everything(tilly: MadeUp, tmp_path: Path, monkeypatch):
     monkeypatch.setenv("TILLY_SHOWN_QUEUE", "mine")
     path = script(tmp_path / "tnodes", 'echo "<$TILLY_SHOWN_QUEUE>"')
-    assert ask_command([str(path)]).strip() == "<>"
+    assert registry.ask_command([str(path)]).strip() == "<>"
 
 
-def test_a_new_site_has_its_options_and_its_launcher(here: Scheduler):
+def test_a_new_site_has_its_options_and_its_launcher(here: base.Scheduler):
     text = text_of(replace(PLAIN, scheduler=here))
     ast.parse(text)
     assert "from site_configs import tilly\n" in text
@@ -194,11 +173,11 @@ def test_jobs_that_a_session_left_are_cancelled(tilly: MadeUp, tmp_path: Path):
     assert "(tqueue does not answer): tqueue shows them" in progress.notes[0]
     job = SimpleNamespace(number="7", state="waiting", directory=tmp_path / "stage", active=True)
     over = SimpleNamespace(**vars(job) | {"number": "6", "active": False})
-    SCHEDULERS[-1] = replace(tilly, jobs=(job, over))
+    registry.SCHEDULERS[-1] = replace(tilly, jobs=(job, over))
     try:
         cancel_jobs([tmp_path], "this session", progress)
     finally:
-        SCHEDULERS[-1] = tilly
+        registry.SCHEDULERS[-1] = tilly
     assert (tmp_path / "stage" / "cancelled").read_text() == "7"
     assert progress.notes[1].endswith("left in the queue: stage (7, waiting)")
     assert not (tmp_path / tilly.mark).exists()
@@ -211,23 +190,23 @@ def test_how_a_job_ended_is_told_by_its_words_and_by_its_backend(tilly: MadeUp, 
     (tmp_path / "err").write_text("7: tilly: it took too long\n")
     assert entry.timed_out
     (tmp_path / "err").write_text("nothing\n")
-    write_ended(tmp_path, Ended(Ending.NEVER_STARTED, "no such queue"))
+    base.write_ended(tmp_path, base.Ended(base.Ending.NEVER_STARTED, "no such queue"))
     assert entry.never_started == "no such queue" and not entry.timed_out
 
 
 def test_of_an_unknown_backend_nothing_is_known():
-    found = find_scheduler("flux")
+    found = registry.find_scheduler("flux")
     assert (found.backends, found.batch, found.mark) == (("flux",), True, "")
     assert found.exclude_nodes(["n1"], "flux") == []
-    assert not find_scheduler("local").batch
+    assert not registry.find_scheduler("local").batch
 
 
 def test_backends_and_commands_are_of_one_scheduler_each():
-    backends = [name for each in SCHEDULERS for name in each.backends]
+    backends = [name for each in registry.SCHEDULERS for name in each.backends]
     assert len(backends) == len(set(backends))
-    commands = [each.command for each in SCHEDULERS if each.command]
+    commands = [each.command for each in registry.SCHEDULERS if each.command]
     assert len(commands) == len(set(commands))
-    for each in SCHEDULERS:
+    for each in registry.SCHEDULERS:
         assert each.title and each.backend in each.backends and each.exclusive
 
 
@@ -254,7 +233,7 @@ def decides_by_name(node: ast.AST) -> bool:
     sides = [node.left, *node.comparators]
     texts = {s.value for s in sides if isinstance(s, ast.Constant) and isinstance(s.value, str)}
     others = " ".join(ast.unparse(s) for s in sides if not isinstance(s, ast.Constant))
-    known = {name for each in SCHEDULERS for name in (each.title, *each.backends)}
+    known = {name for each in registry.SCHEDULERS for name in (each.title, *each.backends)}
     searches = any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)
     return bool(texts & known) or bool(texts and not searches and NAMING.search(others))
 
@@ -290,7 +269,7 @@ def machine(*commands: str):
 
 
 def test_a_machine_without_a_scheduler():
-    assert detect_scheduler(answering({}), machine()) is None
+    assert registry.detect_scheduler(answering({}), machine()) is None
 
 
 @pytest.mark.parametrize(
@@ -303,32 +282,32 @@ def test_a_machine_without_a_scheduler():
     ],
 )
 def test_each_scheduler_is_known_by_its_command(commands, outputs, title):
-    assert detect_scheduler(answering(outputs), machine(*commands)).title == title
+    assert registry.detect_scheduler(answering(outputs), machine(*commands)).title == title
 
 
 @pytest.mark.parametrize("command", ["sinfo", "pbsnodes"])
 def test_a_scheduler_that_does_not_answer_is_not_taken_for_none(command: str):
-    with pytest.raises(SchedulerError, match="failed with exit code 1"):
-        detect_scheduler(answering({}), machine(command))
+    with pytest.raises(registry.SchedulerError, match="failed with exit code 1"):
+        registry.detect_scheduler(answering({}), machine(command))
 
 
 def test_a_scheduler_that_answers_nonsense_is_not_taken_for_none():
-    with pytest.raises(SchedulerError, match="sinfo tells of no partition"):
-        detect_scheduler(answering(CRAY | {"sinfo": "what?"}), machine("sinfo"))
+    with pytest.raises(registry.SchedulerError, match="sinfo tells of no partition"):
+        registry.detect_scheduler(answering(CRAY | {"sinfo": "what?"}), machine("sinfo"))
 
 
 def test_a_command_that_hangs_is_ended(tmp_path, monkeypatch):
     path = script(tmp_path / "sinfo", "sleep 600")
     monkeypatch.setattr(registry, "ASK_SECONDS", 0.3)
     with pytest.raises(registry.ProbeError, match="sinfo did not end within"):
-        ask_command([str(path), "--noheader"])
+        registry.ask_command([str(path), "--noheader"])
 
 
 def test_what_the_user_chooses_to_be_shown_hides_no_queue(tmp_path, monkeypatch):
     monkeypatch.setenv("SINFO_PARTITION", "mine")
     monkeypatch.setenv("SLURM_CLUSTERS", "another")
     path = script(tmp_path / "sinfo", 'echo "<$SINFO_PARTITION$SLURM_CLUSTERS>"')
-    assert ask_command([str(path)]).strip() == "<>"
+    assert registry.ask_command([str(path)]).strip() == "<>"
 
 
 # --- which launcher goes with which MPI
@@ -350,12 +329,12 @@ def mpi(family: str, mpiexec: str = OWN, module: str = "") -> Mpi:
         (PLAIN_SLURM, "cray-mpich", slurm_launchers.SRUN),
         (PBS, "openmpi", (OWN,)),
         (PBS, "cray-mpich", pbs_launchers.PALS),
-        (LOCAL, "mpich", (OWN,)),
+        (registry.LOCAL, "mpich", (OWN,)),
         (replace(SLURM, title="another name"), "mpich", slurm_launchers.SRUN_PMI2),
         (replace(PBS, title="Slurm"), "mpich", (OWN,)),
     ],
 )
-def test_pairings(scheduler: Scheduler, family: str, launcher: str | tuple[str, ...]):
+def test_pairings(scheduler: base.Scheduler, family: str, launcher: str | tuple[str, ...]):
     pair = scheduler.choose_launcher(mpi(family))
     assert pair.launcher == launcher and pair.why
 

@@ -1,7 +1,5 @@
 """What the pieces of a site file accept: a wrong value is refused in one line with its key."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

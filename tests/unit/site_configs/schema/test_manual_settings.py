@@ -1,16 +1,8 @@
 """What a shell sets for an MPI is found, and what its surroundings set is not taken for it."""
 
-from __future__ import annotations
-
 import pytest
 
-from site_configs.schema.manual_settings import (
-    collect_manual_settings,
-    has_all_settings,
-    is_replaced_by,
-    list_shell_differences,
-    select_shell_settings,
-)
+from site_configs.schema import manual_settings
 
 
 @pytest.mark.parametrize(
@@ -31,7 +23,7 @@ from site_configs.schema.manual_settings import (
     ],
 )
 def test_what_steers_an_mpi_is_found(name: str, value: str):
-    assert select_shell_settings({"PATH": "/usr/bin", name: value}) == {name: value}
+    assert manual_settings.select_shell_settings({"PATH": "/usr/bin", name: value}) == {name: value}
 
 
 @pytest.mark.parametrize(
@@ -55,14 +47,14 @@ def test_what_steers_an_mpi_is_found(name: str, value: str):
     ],
 )
 def test_paths_and_what_a_batch_system_or_an_outer_mpiexec_sets_are_not_by_hand(name, value):
-    assert select_shell_settings({name: value}) == {}
+    assert manual_settings.select_shell_settings({name: value}) == {}
 
 
 def test_it_is_told_only_where_there_is_some():
-    assert collect_manual_settings({}, False, "mpich", {}) == {}
+    assert manual_settings.collect_manual_settings({}, False, "mpich", {}) == {}
     shell = {"UCX_TLS": "tcp"}
     expected = {"oversubscribe": True, "set_env": {"A": "1"}, "shell": shell}
-    assert collect_manual_settings({"mpich": {"A": "1"}}, True, "mpich", shell) == expected
+    assert manual_settings.collect_manual_settings({"mpich": {"A": "1"}}, True, "mpich", shell) == expected
 
 
 TCP, RC = {"shell": {"UCX_TLS": "tcp"}}, {"shell": {"UCX_TLS": "rc"}}
@@ -73,10 +65,10 @@ TCP, RC = {"shell": {"UCX_TLS": "tcp"}}, {"shell": {"UCX_TLS": "rc"}}
     [({}, {}, True), (TCP, TCP, True), (TCP, {}, False), ({}, TCP, False), (TCP, RC, False)],
 )
 def test_a_shell_compares_with_the_same_only(ours, theirs, same):
-    assert has_all_settings(ours, theirs) is same
-    assert has_all_settings({"oversubscribe": True, **ours}, theirs) is same
-    assert (list_shell_differences(ours, theirs) == {}) is same
-    assert not has_all_settings(ours, {"oversubscribe": True, **theirs})
+    assert manual_settings.has_all_settings(ours, theirs) is same
+    assert manual_settings.has_all_settings({"oversubscribe": True, **ours}, theirs) is same
+    assert (manual_settings.list_shell_differences(ours, theirs) == {}) is same
+    assert not manual_settings.has_all_settings(ours, {"oversubscribe": True, **theirs})
 
 
 @pytest.mark.parametrize(
@@ -90,4 +82,4 @@ def test_a_shell_compares_with_the_same_only(ours, theirs, same):
     ],
 )
 def test_an_automatic_reference_gives_way_to_a_plain_launch_and_not_to_a_forgotten_variable(theirs, ours, way):
-    assert is_replaced_by(theirs, ours) is way
+    assert manual_settings.is_replaced_by(theirs, ours) is way

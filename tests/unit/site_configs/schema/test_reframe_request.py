@@ -1,7 +1,5 @@
 """What a session asks of ReFrame is one file, written once and taken on trust by nobody."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile
@@ -12,23 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_configs.schema.reframe_request import (
-    FILE,
-    ReframeRequest,
-    current_request,
-    read_request,
-    write_request,
-)
+from site_configs.schema import reframe_request
 from site_configs.schema.variables import SESSION
 from tests.support.request import ask
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-WHOLE = ReframeRequest(shell={})
+WHOLE = reframe_request.ReframeRequest(shell={})
 
 
 @given(
     asked_for=st.builds(
-        ReframeRequest,
+        reframe_request.ReframeRequest,
         choice=st.dictionaries(TEXT, st.integers(-9, 9) | st.lists(TEXT) | st.booleans()),
         set_env=st.dictionaries(TEXT, st.dictionaries(TEXT, TEXT)),
         shell=st.dictionaries(TEXT, TEXT),
@@ -38,30 +30,30 @@ WHOLE = ReframeRequest(shell={})
         spack=TEXT,
     )
 )
-def test_what_is_written_is_read(asked_for: ReframeRequest):
+def test_what_is_written_is_read(asked_for: reframe_request.ReframeRequest):
     with tempfile.TemporaryDirectory() as folder:
-        write_request(Path(folder), asked_for)
-        assert read_request(Path(folder)) == asked_for
+        reframe_request.write_request(Path(folder), asked_for)
+        assert reframe_request.read_request(Path(folder)) == asked_for
 
 
 def test_without_a_session_the_defaults_hold(monkeypatch):
     monkeypatch.delenv(SESSION, raising=False)
-    assert current_request() == ReframeRequest()
-    assert current_request().shell is None  # that of the process itself
+    assert reframe_request.current_request() == reframe_request.ReframeRequest()
+    assert reframe_request.current_request().shell is None  # that of the process itself
 
 
 def test_a_session_without_a_request_is_refused(monkeypatch, tmp_path: Path):
     """Else everything would be measured in the place of what was chosen."""
     monkeypatch.setenv(SESSION, str(tmp_path))
     with pytest.raises(ValueError, match=rf"^{tmp_path}/request.json: No such file.*; let ./plumb"):
-        current_request()
+        reframe_request.current_request()
 
 
 def test_the_file_is_read_once(monkeypatch, tmp_path: Path):
     ask(monkeypatch, tmp_path, oversubscribe=True)
-    assert current_request().oversubscribe
-    (tmp_path / FILE).unlink()
-    assert current_request() is current_request()
+    assert reframe_request.current_request().oversubscribe
+    (tmp_path / reframe_request.FILE).unlink()
+    assert reframe_request.current_request() is reframe_request.current_request()
 
 
 @pytest.mark.parametrize(
@@ -81,21 +73,21 @@ def test_the_file_is_read_once(monkeypatch, tmp_path: Path):
     ],
 )
 def test_a_wrong_file_is_refused_with_its_name_and_the_key(tmp_path: Path, change, complaint):
-    (tmp_path / FILE).write_text(json.dumps({**asdict(WHOLE), **change}))
+    (tmp_path / reframe_request.FILE).write_text(json.dumps({**asdict(WHOLE), **change}))
     with pytest.raises(ValueError, match=re.escape(f"{tmp_path}/request.json: {complaint}; ")):
-        read_request(tmp_path)
+        reframe_request.read_request(tmp_path)
 
 
 @pytest.mark.parametrize("key", list(asdict(WHOLE)))
 def test_a_key_that_is_missing_is_named(tmp_path: Path, key: str):
     data = {name: value for name, value in asdict(WHOLE).items() if name != key}
-    (tmp_path / FILE).write_text(json.dumps(data))
+    (tmp_path / reframe_request.FILE).write_text(json.dumps(data))
     with pytest.raises(ValueError, match=f"request.json: {key}: is missing; "):
-        read_request(tmp_path)
+        reframe_request.read_request(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"choice": {}, "choice": {}}'])
 def test_what_is_no_object_is_refused(tmp_path: Path, text: str):
-    (tmp_path / FILE).write_text(text)
+    (tmp_path / reframe_request.FILE).write_text(text)
     with pytest.raises(ValueError, match=r"request\.json: .*; let ./plumbline start ReFrame"):
-        read_request(tmp_path)
+        reframe_request.read_request(tmp_path)

@@ -1,7 +1,5 @@
 """GPUs of a node: declared, found, or told by ReFrame; and the layouts of one rank a GPU."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Process counts worth measuring: powers of two, and both sides of each boundary."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

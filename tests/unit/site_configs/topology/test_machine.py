@@ -1,7 +1,5 @@
 """The machine as the kernel shows it, from made-up trees of /sys and /proc."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

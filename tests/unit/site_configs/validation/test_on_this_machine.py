@@ -1,7 +1,5 @@
 """A site file on its machine: where what it says and what is there differ, it is told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """All that is wrong with a site file is told at once: the line, the key and the fix."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -38,7 +36,6 @@ def told(tmp_path: Path):
 
 
 def line_of(text: str, part: str) -> int:
-    """The line that has this in it."""
     return 1 + next(number for number, line in enumerate(text.splitlines()) if part in line)
 
 

@@ -1,7 +1,5 @@
 """Whose host this is, as the site files say."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

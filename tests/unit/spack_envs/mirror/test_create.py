@@ -1,7 +1,5 @@
 """Making a mirror: resumed, never half, and honest about what it lacks. Without a network and without Spack."""
 
-from __future__ import annotations
-
 import fcntl
 import io
 import os

@@ -1,7 +1,5 @@
 """The manifest of a mirror: nothing that it does not vouch for passes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -14,17 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spack_envs.mirror import manifest
-from spack_envs.mirror.manifest import (
-    NAME,
-    ArchivedRelease,
-    Manifest,
-    MirrorError,
-    MirrorFile,
-    MissingPart,
-    ReplacedSource,
-    decode_manifest,
-    encode_manifest,
-)
 from tests.support.factories.mirror import REPLACED, make_mirror, write
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
@@ -33,34 +20,39 @@ WHEEL = "wheels/a-1-py3-none-any.whl"
 
 sums = st.text("0123456789abcdef", min_size=64, max_size=64)
 names = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
-paths = st.lists(names, min_size=1, max_size=4).map("/".join).filter(lambda path: path != NAME)
+paths = st.lists(names, min_size=1, max_size=4).map("/".join).filter(lambda path: path != manifest.NAME)
 texts = st.text(max_size=40)
 packages = st.from_regex(r"[a-z][a-z0-9]{0,5}(-[a-z0-9]{1,5}){0,2}", fullmatch=True)
 versions = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,2}", fullmatch=True)
 
 
 @st.composite
-def manifests(draw) -> Manifest:
+def manifests(draw) -> manifest.Manifest:
     """Any manifest that can be."""
     files = draw(
-        st.lists(st.builds(MirrorFile, paths, st.integers(0, 10**12), sums), unique_by=lambda f: f.path)
+        st.lists(
+            st.builds(manifest.MirrorFile, paths, st.integers(0, 10**12), sums), unique_by=lambda f: f.path
+        )
     )
     places = [file.path for file in files]
     kinds = ("spack", "spack-packages") if places else ()
-    return Manifest(
+    return manifest.Manifest(
         *draw(st.tuples(names, names)),
         releases=tuple(
-            ArchivedRelease(kind, draw(texts), draw(texts), draw(st.sampled_from(places))) for kind in kinds
+            manifest.ArchivedRelease(kind, draw(texts), draw(texts), draw(st.sampled_from(places)))
+            for kind in kinds
         ),
-        replaced=tuple(draw(st.lists(st.builds(ReplacedSource, packages, versions, texts, sums, sums)))),
-        missing=tuple(draw(st.lists(st.builds(MissingPart, texts, texts)))),
+        replaced=tuple(
+            draw(st.lists(st.builds(manifest.ReplacedSource, packages, versions, texts, sums, sums)))
+        ),
+        missing=tuple(draw(st.lists(st.builds(manifest.MissingPart, texts, texts)))),
         files=tuple(files),
     )
 
 
 @given(manifests())
-def test_what_is_written_is_read(contents: Manifest):
-    assert decode_manifest(encode_manifest(contents)) == contents
+def test_what_is_written_is_read(contents: manifest.Manifest):
+    assert manifest.decode_manifest(manifest.encode_manifest(contents)) == contents
 
 
 json_values = st.recursive(
@@ -73,15 +65,15 @@ json_values = st.recursive(
 @given(manifests(), st.data())
 def test_any_field_that_is_something_else_is_refused_or_is_read_as_it_stands(contents, data):
     """No manifest that was tampered with raises anything but ValueError, or is read as the old one."""
-    values = json.loads(encode_manifest(contents))
+    values = json.loads(manifest.encode_manifest(contents))
     key = data.draw(st.sampled_from(sorted(values)))
     values[key] = data.draw(json_values)
     try:
-        found = decode_manifest(json.dumps(values).encode())
+        found = manifest.decode_manifest(json.dumps(values).encode())
     except ValueError as error:
         assert "\n" not in str(error)
     else:
-        assert json.loads(encode_manifest(found)) == values
+        assert json.loads(manifest.encode_manifest(found)) == values
 
 
 @given(st.binary(max_size=200))
@@ -92,7 +84,7 @@ def test_any_field_that_is_something_else_is_refused_or_is_read_as_it_stands(con
 @example(b"null")
 def test_no_bytes_raise_anything_but_value_error(data: bytes):
     with pytest.raises(ValueError):
-        decode_manifest(data)
+        manifest.decode_manifest(data)
 
 
 @pytest.mark.parametrize(
@@ -103,19 +95,19 @@ def test_no_bytes_raise_anything_but_value_error(data: bytes):
     ],
 )
 def test_a_path_that_leaves_the_mirror_is_refused(path: str):
-    contents = Manifest("3.11", "linux-x86_64", files=(MirrorFile(path, 1, "0" * 64),))
+    contents = manifest.Manifest("3.11", "linux-x86_64", files=(manifest.MirrorFile(path, 1, "0" * 64),))
     with pytest.raises(ValueError, match=r"^files: "):
-        decode_manifest(encode_manifest(contents))
+        manifest.decode_manifest(manifest.encode_manifest(contents))
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"files": (MirrorFile("a", 1, "0" * 64), MirrorFile("a", 1, "0" * 64))},
-        {"files": (MirrorFile("a", -1, "0" * 64),)},
-        {"files": (MirrorFile("a", 1, "0" * 63),)},
-        {"files": (MirrorFile("a", 1, "G" * 64),)},
-        {"releases": (ArchivedRelease("spack", "v1", "c", "not-there"),)},
+        {"files": (manifest.MirrorFile("a", 1, "0" * 64), manifest.MirrorFile("a", 1, "0" * 64))},
+        {"files": (manifest.MirrorFile("a", -1, "0" * 64),)},
+        {"files": (manifest.MirrorFile("a", 1, "0" * 63),)},
+        {"files": (manifest.MirrorFile("a", 1, "G" * 64),)},
+        {"releases": (manifest.ArchivedRelease("spack", "v1", "c", "not-there"),)},
         {"replaced": (dataclasses.replace(REPLACED, package='x"; import os'),)},
         {"replaced": (dataclasses.replace(REPLACED, version="7'"),)},
         {"replaced": (dataclasses.replace(REPLACED, sha256="7"),)},
@@ -123,9 +115,9 @@ def test_a_path_that_leaves_the_mirror_is_refused(path: str):
     ],
 )
 def test_what_cannot_be_is_refused(changes):
-    contents = dataclasses.replace(Manifest("3.11", "linux-x86_64"), **changes)
+    contents = dataclasses.replace(manifest.Manifest("3.11", "linux-x86_64"), **changes)
     with pytest.raises(ValueError):
-        decode_manifest(encode_manifest(contents))
+        manifest.decode_manifest(manifest.encode_manifest(contents))
 
 
 def swap(path: Path) -> None:
@@ -156,7 +148,7 @@ def test_damage_is_one_line_with_the_file_and_the_fix(tmp_path, damage, words: s
     folder = tmp_path / "mirror"
     contents = make_mirror(folder)
     damage(folder / WHEEL)
-    with declared.raises(MirrorError) as refused:
+    with declared.raises(manifest.MirrorError) as refused:
         manifest.verify_files(folder, contents)
     line = str(refused.value)
     assert line.startswith(f"{folder / WHEEL}: {words}")
@@ -176,7 +168,7 @@ def test_what_the_manifest_does_not_name_is_foreign(tmp_path: Path, kind: str, d
         foreign.write_text("")
     else:
         foreign.symlink_to(tmp_path if kind == "link to a folder" else folder / WHEEL)
-    with declared.raises(MirrorError):
+    with declared.raises(manifest.MirrorError):
         manifest.verify_files(folder, contents, "wheels/")
 
 
@@ -186,7 +178,7 @@ def test_of_many_faults_one_is_named_and_the_others_counted(tmp_path: Path, decl
     contents = make_mirror(tmp_path)
     for file in contents.files:
         (tmp_path / file.path).unlink()
-    with declared.raises(MirrorError, match=r"\(and 3 more; ./plumbline mirror check\)$"):
+    with declared.raises(manifest.MirrorError, match=r"\(and 3 more; ./plumbline mirror check\)$"):
         manifest.verify_files(tmp_path, contents)
 
 
@@ -199,7 +191,7 @@ def test_what_is_no_mirror_is_one_line(tmp_path: Path, declared: Declared):
         (tmp_path, "is no mirror"),
         (tmp_path / "file", "is not a directory"),
     ):
-        with declared.raises(MirrorError) as refused:
+        with declared.raises(manifest.MirrorError) as refused:
             manifest.read_manifest(folder)
         assert str(refused.value).startswith(f"{folder}: {words}")
 
@@ -207,18 +199,18 @@ def test_what_is_no_mirror_is_one_line(tmp_path: Path, declared: Declared):
 @plants("builds", "cut off", "the manifest of a mirror", "", 2, "mirror.json: …makes it anew")
 def test_a_manifest_that_is_cut_off_is_one_line(tmp_path: Path, declared: Declared):
     make_mirror(tmp_path)
-    whole = (tmp_path / NAME).read_bytes()
+    whole = (tmp_path / manifest.NAME).read_bytes()
     for length in range(0, len(whole) - 2, 97):
-        (tmp_path / NAME).write_bytes(whole[:length])
-        with declared.raises(MirrorError, match=r"mirror.json: .*makes it anew$"):
+        (tmp_path / manifest.NAME).write_bytes(whole[:length])
+        with declared.raises(manifest.MirrorError, match=r"mirror.json: .*makes it anew$"):
             manifest.read_manifest(tmp_path)
 
 
 @plants("builds", "written by another version", "the manifest of a mirror", "", 2,
         "schema: is 2, and this Plumbline knows 1")  # fmt: skip
 def test_a_manifest_of_another_schema_is_not_guessed_at(tmp_path: Path, declared: Declared):
-    (tmp_path / NAME).write_text('{"schema": 2}')
-    with declared.raises(MirrorError):
+    (tmp_path / manifest.NAME).write_text('{"schema": 2}')
+    with declared.raises(manifest.MirrorError):
         manifest.read_manifest(tmp_path)
 
 
@@ -227,7 +219,7 @@ def test_a_manifest_of_another_schema_is_not_guessed_at(tmp_path: Path, declared
 def test_wheels_for_another_python_are_refused(tmp_path: Path, declared: Declared):
     make_mirror(tmp_path)
     contents = write(tmp_path, (WHEEL,), releases=(), python="3.99")
-    with declared.raises(MirrorError, match=r"wheels are for Python 3\.99 on .*, and this is 3\.\d"):
+    with declared.raises(manifest.MirrorError, match=r"wheels are for Python 3\.99 on .*, and this is 3\.\d"):
         manifest.check_python(tmp_path, contents)
 
 

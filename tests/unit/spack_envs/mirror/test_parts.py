@@ -1,7 +1,5 @@
 """The parts of a mirror: wheels with pip itself, and sources with repositories of a few bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -19,34 +17,16 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from site_configs.mpi import wheels
-from spack_envs.mirror import manifest
+from spack_envs.mirror import manifest, parts, spack_sources
 from spack_envs.mirror import parts as mirror_wheels
 from spack_envs.mirror import spack_sources as spack_mirror
 from spack_envs.mirror.manifest import Manifest
-from spack_envs.mirror.parts import (
-    MirrorBuild,
-    gather_jars,
-    gather_releases,
-    gather_sources,
-    gather_wanted,
-    parse_lock_file,
-)
-from spack_envs.mirror.spack_sources import (
-    GivenSource,
-    WantedSource,
-    extract_detail,
-    locate_archive,
-    pack_commit,
-    prepare_substitute,
-    read_commit,
-    redirect_git,
-)
 from spack_envs.provide import FetchError
 from tests.support.factories.mirror import archive
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
-OSU = WantedSource("osu-micro-benchmarks", "7.4", "1" * 64, "", "")
+OSU = spack_sources.WantedSource("osu-micro-benchmarks", "7.4", "1" * 64, "", "")
 
 
 def repository(folder: Path, *texts: str) -> list[str]:
@@ -72,13 +52,13 @@ def repository(folder: Path, *texts: str) -> list[str]:
 
 
 @pytest.fixture
-def making(tmp_path: Path) -> MirrorBuild:
+def making(tmp_path: Path) -> parts.MirrorBuild:
     for name in ("mirror", "scratch"):
         (tmp_path / name).mkdir()
     screen = Progress(Console(file=io.StringIO()))
     work = WorkDirectory(tmp_path / "work", ROOT)
     empty = Manifest(*manifest.describe_python())
-    return MirrorBuild(work, tmp_path / "mirror", tmp_path / "scratch", empty, {}, screen)
+    return parts.MirrorBuild(work, tmp_path / "mirror", tmp_path / "scratch", empty, {}, screen)
 
 
 # Jars.
@@ -89,7 +69,7 @@ def test_jars_that_cannot_be_had_are_missing_where_debians_can_be_fetched(making
     names = [name for name, _ in wheels.read_pinned_jars()]
     monkeypatch.setattr(wheels, "gather_jars", lambda folder: {names[0]: "not there"})
     monkeypatch.setattr(wheels, "can_fetch", lambda: is_debian)
-    found = gather_jars(making)
+    found = parts.gather_jars(making)
     assert [*found.paths] == [f"jars/{name}" for name in names[1:]]
     assert [each.what for each in found.missing] == [f"jar {names[0]}"] * is_debian
 
@@ -113,7 +93,7 @@ def test_every_package_of_a_lock_file_is_read_with_all_its_hashes(packages):
     for name, version, marker, hashes in packages:
         lines = [f"{name}=={version}{marker}", *(f"--hash=sha256:{each}" for each in hashes)]
         text += " \\\n    ".join(lines) + "\n    # via something==2\n"
-    found = list(parse_lock_file(text))
+    found = list(parts.parse_lock_file(text))
     expected = [(name, version, frozenset(hashes)) for name, version, _, hashes in packages]
     assert [(each.name, each.version, each.hashes) for each in found] == expected
 
@@ -123,7 +103,7 @@ def test_every_package_of_our_lock_files_is_read():
     for lock in (*ROOT.glob("requirements*.lock"), *folder.rglob("*.lock")):
         text = lock.read_text()
         pins = [line for line in text.splitlines() if "==" in line and line[0].isalnum()]
-        found = list(parse_lock_file(text))
+        found = list(parts.parse_lock_file(text))
         assert len(found) == len(pins) > 0
         assert sum(len(each.hashes) for each in found) == text.count("--hash=")
 
@@ -217,7 +197,7 @@ def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[
 
 
 def test_releases_are_archived_from_the_users_copy_and_kept(tmp_path, making, upstream):
-    part = gather_releases(making)
+    part = parts.gather_releases(making)
     found = [(each.name, each.commit) for each in part.releases]
     assert found == [(name, commits[0]) for name, commits in upstream.items()]
     files = tuple(manifest.describe_file(making.folder, path) for path in part.paths)
@@ -225,9 +205,9 @@ def test_releases_are_archived_from_the_users_copy_and_kept(tmp_path, making, up
     for name in upstream:  # neither upstream nor a copy is needed any more
         (tmp_path / name).rename(tmp_path / f"{name}-gone")
         (tmp_path / "cache" / "plumbline" / name).rename(tmp_path / f"{name}-copy")
-    assert gather_releases(replace(making, before=before)).releases == part.releases
+    assert parts.gather_releases(replace(making, before=before)).releases == part.releases
     expected = ["spack v1", "spack-packages v1"]
-    assert [each.what for each in gather_releases(making).missing] == expected
+    assert [each.what for each in parts.gather_releases(making).missing] == expected
 
 
 def test_a_copy_of_another_release_is_not_taken_for_this_one(tmp_path, making, upstream):
@@ -235,13 +215,15 @@ def test_a_copy_of_another_release_is_not_taken_for_this_one(tmp_path, making, u
         copy = tmp_path / "cache" / "plumbline" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["git", "clone", "-q", str(tmp_path / name), str(copy)], check=True)
-    commits = {each.name: each.commit for each in gather_releases(making).releases}
+    commits = {each.name: each.commit for each in parts.gather_releases(making).releases}
     assert commits == {name: found[0] for name, found in upstream.items()}
 
 
 def test_an_archive_is_the_same_each_time(tmp_path: Path):
     (commit,) = repository(tmp_path / "r", "text")
-    assert pack_commit(tmp_path / "r", commit, "p") == pack_commit(tmp_path / "r", commit, "p")
+    assert spack_sources.pack_commit(tmp_path / "r", commit, "p") == spack_sources.pack_commit(
+        tmp_path / "r", commit, "p"
+    )
 
 
 # Sources.
@@ -265,7 +247,7 @@ class FakeCollector:
         return self.fails
 
 
-def kept(making: MirrorBuild, part) -> MirrorBuild:
+def kept(making: parts.MirrorBuild, part) -> parts.MirrorBuild:
     """The next call, which finds what this one has made."""
     files = tuple(manifest.describe_file(making.folder, path) for path in part.paths)
     before = replace(making.before, files=files, replaced=part.replaced)
@@ -276,29 +258,29 @@ def kept(making: MirrorBuild, part) -> MirrorBuild:
 
 def test_a_given_source_replaces_the_official_one_and_is_kept_by_the_next_call(tmp_path, making):
     commits = repository(tmp_path / "osu", "official", "changed by somebody")
-    given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu", commits[0])}
+    given = {OSU.package: spack_sources.GivenSource(OSU.package, tmp_path / "osu", commits[0])}
     spack = FakeCollector({})
-    part = gather_wanted(replace(making, given=given), spack, [OSU])
+    part = parts.gather_wanted(replace(making, given=given), spack, [OSU])
     (replaced,) = part.replaced
     assert (replaced.package, replaced.official) == (OSU.package, OSU.sha256)
     assert replaced.origin == f"a git copy (commit {commits[0][:12]})"
-    assert part.paths == (f"sources/{locate_archive(replaced.sha256)}",)
+    assert part.paths == (f"sources/{spack_sources.locate_archive(replaced.sha256)}",)
     assert manifest.describe_file(making.folder, part.paths[0]).sha256 == replaced.sha256
     assert spack.left_out == [OSU.package]
 
-    again = gather_wanted(kept(making, part), FakeCollector({}), [OSU])
+    again = parts.gather_wanted(kept(making, part), FakeCollector({}), [OSU])
     assert (again.replaced, again.paths) == (part.replaced, part.paths)
 
 
 def test_without_spack_nothing_is_lost_of_what_an_earlier_call_has_gathered(tmp_path, making, monkeypatch):
     repository(tmp_path / "osu", "text")
-    given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu")}
+    given = {OSU.package: spack_sources.GivenSource(OSU.package, tmp_path / "osu")}
     spack = FakeCollector({"a/right": b"1", "a/damaged": b"2"})
-    part = gather_wanted(replace(making, given=given), spack, [OSU])
+    part = parts.gather_wanted(replace(making, given=given), spack, [OSU])
     later = kept(making, part)
     (making.folder / "sources" / "a" / "damaged").write_bytes(b"3")
     monkeypatch.setenv("PLUMBLINE_NO_SPACK", "1")
-    left = gather_sources(later)
+    left = parts.gather_sources(later)
     assert set(part.paths) - set(left.paths) == {"sources/a/damaged"}
     assert left.replaced == part.replaced
     assert [each.reason for each in left.missing] == ["no Spack: PLUMBLINE_NO_SPACK is set"]
@@ -307,13 +289,13 @@ def test_without_spack_nothing_is_lost_of_what_an_earlier_call_has_gathered(tmp_
 @pytest.mark.parametrize("wanted", [OSU, replace(OSU, version="7.5", sha256="3" * 64)])
 def test_a_replacement_that_is_damaged_or_of_another_version_is_not_kept(tmp_path, making, wanted):
     repository(tmp_path / "osu", "text")
-    given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu")}
-    part = gather_wanted(replace(making, given=given), FakeCollector({}), [OSU])
+    given = {OSU.package: spack_sources.GivenSource(OSU.package, tmp_path / "osu")}
+    part = parts.gather_wanted(replace(making, given=given), FakeCollector({}), [OSU])
     later = kept(making, part)
     if wanted == OSU:
         (making.folder / part.paths[0]).write_bytes(b"damaged")
     spack = FakeCollector({}, {OSU.package: "no network"})
-    found = gather_wanted(later, spack, [wanted])
+    found = parts.gather_wanted(later, spack, [wanted])
     assert found.replaced == () and spack.left_out == []
     assert [each.what for each in found.missing] == [f"source of {OSU.package} {wanted.version}"]
     assert wanted != OSU or spack.found == set()
@@ -323,28 +305,28 @@ def test_a_given_file_that_is_the_official_one_replaces_nothing(tmp_path, making
     data = archive("osu", file="text")
     (tmp_path / "osu.tar.gz").write_bytes(data)
     official = replace(OSU, sha256=hashlib.sha256(data).hexdigest())
-    given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu.tar.gz")}
+    given = {OSU.package: spack_sources.GivenSource(OSU.package, tmp_path / "osu.tar.gz")}
     spack = FakeCollector({})
-    part = gather_wanted(replace(making, given=given), spack, [official])
+    part = parts.gather_wanted(replace(making, given=given), spack, [official])
     assert part.replaced == () and spack.left_out == []
-    assert spack.found == {locate_archive(official.sha256)}
+    assert spack.found == {spack_sources.locate_archive(official.sha256)}
 
 
 def test_what_is_there_and_right_is_handed_to_spack_again_and_what_is_not_is_not(making):
-    part = gather_wanted(making, FakeCollector({"a/right": b"1", "a/damaged": b"2"}), [])
+    part = parts.gather_wanted(making, FakeCollector({"a/right": b"1", "a/damaged": b"2"}), [])
     later = kept(making, part)
     (making.folder / "sources" / "a" / "damaged").write_bytes(b"3")
     spack = FakeCollector({})
-    gather_wanted(later, spack, [])
+    parts.gather_wanted(later, spack, [])
     assert spack.found == {"a/right"}
 
 
 def test_a_source_by_commit_comes_from_the_given_repository_and_replaces_nothing(tmp_path, making):
     commits = repository(tmp_path / "imb", "text", "later")
-    imb = WantedSource("imb", "1", "", commits[0], "https://example.org/imb.git")
-    given = {"imb": GivenSource("imb", tmp_path / "imb")}
+    imb = spack_sources.WantedSource("imb", "1", "", commits[0], "https://example.org/imb.git")
+    given = {"imb": spack_sources.GivenSource("imb", tmp_path / "imb")}
     spack = FakeCollector({"git/x": b"1"})
-    part = gather_wanted(replace(making, given=given), spack, [imb])
+    part = parts.gather_wanted(replace(making, given=given), spack, [imb])
     assert part.replaced == () and spack.left_out == []
     assert spack.elsewhere == {"https://example.org/imb.git": tmp_path / "imb"}
 
@@ -355,7 +337,11 @@ def test_a_source_by_commit_comes_from_the_given_repository_and_replaces_nothing
     ("given", "wanted", "words"),
     [
         ("other", OSU, "nothing is built from it; choose from osu-micro-benchmarks"),
-        ("imb", WantedSource("imb", "1", "", "f" * 40, "g"), "is no git repository with the commit ffff"),
+        (
+            "imb",
+            spack_sources.WantedSource("imb", "1", "", "f" * 40, "g"),
+            "is no git repository with the commit ffff",
+        ),
         (OSU.package, OSU, "is not a .tar.gz"),
     ],
 )
@@ -363,25 +349,25 @@ def test_a_given_source_that_cannot_be_used_is_one_line(
     tmp_path, making, given, wanted, words, declared: Declared
 ):
     (tmp_path / "file").write_text("no archive")
-    sources = {given: GivenSource(given, tmp_path / "file")}
+    sources = {given: spack_sources.GivenSource(given, tmp_path / "file")}
     with declared.raises(UsageError, match=words):
-        gather_wanted(replace(making, given=sources), FakeCollector({}), [wanted])
+        parts.gather_wanted(replace(making, given=sources), FakeCollector({}), [wanted])
 
 
 def test_a_revision_that_is_not_there_is_one_line(tmp_path: Path):
     repository(tmp_path / "osu", "text")
     with pytest.raises(FetchError, match="is no git repository with v9"):
-        prepare_substitute(GivenSource(OSU.package, tmp_path / "osu", "v9"), OSU)
-    assert read_commit(tmp_path / "osu", "v9") == ""
+        spack_sources.prepare_substitute(spack_sources.GivenSource(OSU.package, tmp_path / "osu", "v9"), OSU)
+    assert spack_sources.read_commit(tmp_path / "osu", "v9") == ""
 
 
 def test_an_address_goes_to_a_repository_here(tmp_path: Path):
     repository(tmp_path / "r", "text")
     address = "https://example.org/nowhere.git"
     command = ["git", "ls-remote", address, "HEAD"]
-    env = {**os.environ, **redirect_git({address: tmp_path / "r"})}
+    env = {**os.environ, **spack_sources.redirect_git({address: tmp_path / "r"})}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[0] == read_commit(tmp_path / "r")
+    assert done.stdout.split()[0] == spack_sources.read_commit(tmp_path / "r")
 
 
 def test_the_reason_is_what_spack_says_last():
@@ -393,7 +379,7 @@ def test_the_reason_is_what_spack_says_last():
         "==> Warning: Error while fetching imb@1\n"
         "  Cannot verify\n"
     )
-    found = {match[1]: extract_detail(match[2]) for match in spack_mirror.FAILED.finditer(said)}
+    found = {match[1]: spack_sources.extract_detail(match[2]) for match in spack_mirror.FAILED.finditer(said)}
     assert found == {
         "osu-micro-benchmarks": "https://h/osu.tar.gz: errored with: Name or service not known",
         "imb": "Cannot verify",

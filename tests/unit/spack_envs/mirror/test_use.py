@@ -1,7 +1,5 @@
 """Which mirror counts, and that nothing comes from one that does not verify."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

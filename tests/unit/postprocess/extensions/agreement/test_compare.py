@@ -11,25 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.extensions.agreement import compare
-from postprocess.extensions.agreement.compare import (
-    PAIRS,
-    PROGRAMS,
-    RULES,
-    ProgramSample,
-    RatioStatus,
-    Topic,
-    compare_programs,
-    compute_outside_probability,
-    compute_ratio_interval,
-    find_expected_range,
-    reject_by_holm,
-)
 from postprocess.stats.launches import bound_slowest_mean
 
 ROUTINES = ("bcast", "allreduce_sum", "alltoall", "gather", "scatter", "reduce_sum", "allgather")
 SIZES = (8, 1024, 65536, 1048576)
 TOPICS = [
-    Topic("here:cpu", environment, "2x2", routine, size)
+    compare.Topic("here:cpu", environment, "2x2", routine, size)
     for environment in ("mpich", "openmpi")
     for routine in ROUTINES
     for size in SIZES
@@ -37,7 +24,7 @@ TOPICS = [
 LAUNCHES = 8
 
 
-def samples(noise, planted=None, seed=1, launches=LAUNCHES, topics=TOPICS, programs=PROGRAMS):
+def samples(noise, planted=None, seed=1, launches=LAUNCHES, topics=TOPICS, programs=compare.PROGRAMS):
     """Values of all programs with a common noise of each round and one of each value's own.
 
     ``planted``: (program, topic) -> factor by which that program is wrong there.
@@ -50,22 +37,22 @@ def samples(noise, planted=None, seed=1, launches=LAUNCHES, topics=TOPICS, progr
             for program in programs:
                 time = 1e-6 * topic.bytes**0.5 * weather * math.exp(rng.gauss(0, noise))
                 factor = (planted or {}).get((program, topic), 1.0)
-                found.append(ProgramSample(topic, program, number, time * factor, "s"))
+                found.append(compare.ProgramSample(topic, program, number, time * factor, "s"))
     return found
 
 
-def planned(topics=TOPICS, programs=PROGRAMS):
+def planned(topics=TOPICS, programs=compare.PROGRAMS):
     return {topic: dict.fromkeys(programs, "") for topic in topics}
 
 
 # --- planted faults, and none ---
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", compare.PROGRAMS)
 @pytest.mark.parametrize("factor", [1.5, 1 / 1.5])
 def test_a_wrong_program_at_one_size_is_exactly_one_finding(program, factor):
-    topic = Topic("here:cpu", "mpich", "2x2", "alltoall", 1048576)
-    found = compare_programs(samples(0.02, {(program, topic): factor}), planned())
+    topic = compare.Topic("here:cpu", "mpich", "2x2", "alltoall", 1048576)
+    found = compare.compare_programs(samples(0.02, {(program, topic): factor}), planned())
     assert [(each.name, each.topic) for each in found.findings] == [(f"{program}-alone", topic)]
     apart = found.findings[0].comparisons
     assert all(program in (each.over, each.under) for each in apart)
@@ -76,11 +63,11 @@ def test_a_wrong_program_at_one_size_is_exactly_one_finding(program, factor):
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.1, 0.3, 1.0])
 @pytest.mark.parametrize("launches", [3, 5, 8, 20])
 def test_noise_alone_is_no_finding(noise, launches):
-    found = compare_programs(samples(noise, seed=launches, launches=launches), planned())
+    found = compare.compare_programs(samples(noise, seed=launches, launches=launches), planned())
     assert found.findings == () and found.gaps == ()
     assert found.good == found.decided
-    assert not found.decided or found.count(RatioStatus.AGREE) > 0
-    assert len(found.comparisons) == len(TOPICS) * len(PAIRS)
+    assert not found.decided or found.count(compare.RatioStatus.AGREE) > 0
+    assert len(found.comparisons) == len(TOPICS) * len(compare.PAIRS)
 
 
 def test_values_that_lie_near_each_other_by_chance_are_no_finding():
@@ -91,21 +78,21 @@ def test_values_that_lie_near_each_other_by_chance_are_no_finding():
         for number in range(3):
             wild = 114 * (1 + number / 100) if topic == TOPICS[3] else math.exp(rng.gauss(0, 2))
             said += [
-                ProgramSample(topic, "osu", number, wild, "s"),
-                ProgramSample(topic, "imb", number, 1.0, "s"),
+                compare.ProgramSample(topic, "osu", number, wild, "s"),
+                compare.ProgramSample(topic, "imb", number, 1.0, "s"),
             ]
-    found = compare_programs(said, planned(TOPICS[:20], ("osu", "imb")))
-    assert not found.findings and found.count(RatioStatus.AGREE) == 0
+    found = compare.compare_programs(said, planned(TOPICS[:20], ("osu", "imb")))
+    assert not found.findings and found.count(compare.RatioStatus.AGREE) == 0
     alone = [each for each in said if each.topic == TOPICS[3]]
-    like_that = compare_programs(alone, planned([TOPICS[3]], ("osu", "imb")))
+    like_that = compare.compare_programs(alone, planned([TOPICS[3]], ("osu", "imb")))
     assert like_that.findings  # where all rounds are
 
 
 def test_little_noise_is_agreement_and_much_is_left_open():
-    quiet = compare_programs(samples(0.01), planned())
-    assert quiet.count(RatioStatus.AGREE) == len(quiet.comparisons)
-    loud = compare_programs(samples(1.0), planned())
-    assert loud.count(RatioStatus.OPEN) == len(loud.comparisons)
+    quiet = compare.compare_programs(samples(0.01), planned())
+    assert quiet.count(compare.RatioStatus.AGREE) == len(quiet.comparisons)
+    loud = compare.compare_programs(samples(1.0), planned())
+    assert loud.count(compare.RatioStatus.OPEN) == len(loud.comparisons)
     assert quiet.good and not loud.good  # what shows nothing is not well
 
 
@@ -118,16 +105,16 @@ def test_little_noise_is_agreement_and_much_is_left_open():
 )
 def test_two_programs_that_differ_are_named_both_and_three_by_pairs(wrong, names):
     topic = replace(TOPICS[0], bytes=1048576, routine="alltoall")
-    programs = PROGRAMS if len(wrong) > 1 else ("osu", "imb")
+    programs = compare.PROGRAMS if len(wrong) > 1 else ("osu", "imb")
     planted = {(program, topic): factor for program, factor in wrong.items()}
     said = samples(0.01, planted, topics=[topic], programs=programs)
-    found = compare_programs(said, planned([topic], programs))
+    found = compare.compare_programs(said, planned([topic], programs))
     assert [each.name for each in found.findings] == names
 
 
 def test_a_program_between_the_others_does_not_stand_alone():
     """mpicost/osu and osu/imb are outside on two sides of osu, and mpicost/imb is not judged to be."""
-    here = [compared(over, under, ratio) for (over, under), ratio in zip(PAIRS, (3, 1, 3), strict=True)]
+    here = [compared(over, under, ratio) for (over, under), ratio in zip(compare.PAIRS, (3, 1, 3), strict=True)]
     assert compare.find_disagreements(here)[0].name == "mpicost-against-osu-osu-against-imb"
 
 
@@ -151,16 +138,16 @@ def compared(over, under, ratio, low=0.5, high=2.0):
 @pytest.mark.parametrize(
     "bounds, disagrees, status",
     [
-        ((0.6, 1.9), False, RatioStatus.AGREE),
-        ((0.5, 2.0), False, RatioStatus.AGREE),
-        ((0.49, 1.0), False, RatioStatus.OPEN),
-        ((1.0, 2.01), False, RatioStatus.OPEN),
-        ((0.1, 9.0), False, RatioStatus.OPEN),
-        ((2.01, 3.0), False, RatioStatus.OPEN),
-        ((2.01, 3.0), True, RatioStatus.DISAGREE),
-        ((0.1, 0.49), True, RatioStatus.DISAGREE),
-        (None, False, RatioStatus.UNJUDGED),
-        (None, True, RatioStatus.UNJUDGED),
+        ((0.6, 1.9), False, compare.RatioStatus.AGREE),
+        ((0.5, 2.0), False, compare.RatioStatus.AGREE),
+        ((0.49, 1.0), False, compare.RatioStatus.OPEN),
+        ((1.0, 2.01), False, compare.RatioStatus.OPEN),
+        ((0.1, 9.0), False, compare.RatioStatus.OPEN),
+        ((2.01, 3.0), False, compare.RatioStatus.OPEN),
+        ((2.01, 3.0), True, compare.RatioStatus.DISAGREE),
+        ((0.1, 0.49), True, compare.RatioStatus.DISAGREE),
+        (None, False, compare.RatioStatus.UNJUDGED),
+        (None, True, compare.RatioStatus.UNJUDGED),
     ],
 )
 def test_standing(bounds, disagrees, status):
@@ -172,11 +159,11 @@ def test_what_is_compared_is_defined_alike():
     """mpicost's own headline is twice what it says by the definition of the others."""
     topic = TOPICS[0]
     said = [
-        ProgramSample(topic, name, number, 2e-6, "s", 1e-6 if name == "mpicost" else None)
+        compare.ProgramSample(topic, name, number, 2e-6, "s", 1e-6 if name == "mpicost" else None)
         for number in range(3)
-        for name in PROGRAMS
+        for name in compare.PROGRAMS
     ]
-    found = compare_programs(said, planned([topic])).comparisons
+    found = compare.compare_programs(said, planned([topic])).comparisons
     ratios = {(each.over, each.under): each for each in found}
     assert ratios["mpicost", "osu"].ratio == pytest.approx(0.5)
     assert ratios["mpicost", "osu"].definition == pytest.approx(2)
@@ -184,11 +171,11 @@ def test_what_is_compared_is_defined_alike():
 
 
 def test_rates_are_turned_so_that_above_one_is_slower():
-    topic = Topic("here:cpu", "mpich", "2x2", "bw", 65536)
+    topic = compare.Topic("here:cpu", "mpich", "2x2", "bw", 65536)
     values = {"osu": 50.0, "imb": 100.0}
     rates = [(n, *each) for n in range(4) for each in values.items()]
-    said = [ProgramSample(topic, name, n, value, "MB/s") for n, name, value in rates]
-    (each,) = compare_programs(said, planned([topic], tuple(values))).comparisons
+    said = [compare.ProgramSample(topic, name, n, value, "MB/s") for n, name, value in rates]
+    (each,) = compare.compare_programs(said, planned([topic], tuple(values))).comparisons
     assert each.ratio == pytest.approx(2) and each.slower == "osu"
 
 
@@ -197,15 +184,15 @@ def test_rates_are_turned_so_that_above_one_is_slower():
 
 @pytest.mark.parametrize("launches", [1, 2])
 def test_too_few_launches_judge_nothing_and_are_not_good(launches):
-    found = compare_programs(samples(0.0, {("imb", TOPICS[0]): 99.0}, launches=launches), planned())
-    assert found.count(RatioStatus.UNJUDGED) == len(found.comparisons)
+    found = compare.compare_programs(samples(0.0, {("imb", TOPICS[0]): 99.0}, launches=launches), planned())
+    assert found.count(compare.RatioStatus.UNJUDGED) == len(found.comparisons)
     assert all(each.interval is None for each in found.comparisons)
     assert not found.findings and not found.good
 
 
 def test_nothing_is_not_good():
-    assert not compare_programs([], {}).good
-    assert not compare_programs([], planned()).good
+    assert not compare.compare_programs([], {}).good
+    assert not compare.compare_programs([], planned()).good
 
 
 def test_a_program_that_lacks_a_case_is_named():
@@ -216,7 +203,7 @@ def test_a_program_that_lacks_a_case_is_named():
         for each in samples(0.01, topics=[topic, other])
         if each.program in ("mpicost", "osu")[: 2 if each.topic == topic else 1]
     ]
-    found = compare_programs(said, wanted)
+    found = compare.compare_programs(said, wanted)
     assert [(each.topic, each.program, each.reason) for each in found.gaps] == [
         (topic, "imb", "does not measure it"),
         (other, "osu", "no Spack"),
@@ -229,27 +216,27 @@ def test_a_launch_without_a_value_is_named_and_its_round_left_out():
     said = [
         each for each in samples(0.01, topics=[topic]) if not (each.program == "osu" and each.launch in (2, 5))
     ]
-    found = compare_programs(said, planned([topic]))
+    found = compare.compare_programs(said, planned([topic]))
     assert [each.reason for each in found.gaps] == ["a value in 6 of 8 launches"]
     assert [each.launches for each in found.comparisons] == [6, 8, 6]
 
 
 def test_values_of_different_rounds_are_not_compared():
     topic = TOPICS[0]
-    said = [ProgramSample(topic, name, n, 1.0, "s") for n, name in enumerate(("mpicost", "osu"))]
-    found = compare_programs(said, planned([topic], ("mpicost", "osu")))
+    said = [compare.ProgramSample(topic, name, n, 1.0, "s") for n, name in enumerate(("mpicost", "osu"))]
+    found = compare.compare_programs(said, planned([topic], ("mpicost", "osu")))
     assert not found.comparisons and len(found.gaps) == 3 and not found.good
 
 
 def test_wrong_input_is_refused():
     topic = TOPICS[0]
-    one = ProgramSample(topic, "osu", 1, 1.0, "s")
+    one = compare.ProgramSample(topic, "osu", 1, 1.0, "s")
     with pytest.raises(ValueError, match="twice"):
-        compare_programs([one, one], planned([topic]))
+        compare.compare_programs([one, one], planned([topic]))
     with pytest.raises(ValueError, match="not planned"):
-        compare_programs([one], planned([topic], ("mpicost",)))
+        compare.compare_programs([one], planned([topic], ("mpicost",)))
     with pytest.raises(ValueError, match="count in"):
-        compare_programs([one, replace(one, program="imb", unit="MB/s")], planned([topic]))
+        compare.compare_programs([one, replace(one, program="imb", unit="MB/s")], planned([topic]))
     for value in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="osu"):
             replace(one, value=value)
@@ -263,33 +250,33 @@ def test_wrong_input_is_refused():
 def test_interval_of_a_known_sample():
     """t(0.975; 4) = 2.7764; logarithms 0.1 apart have s / sqrt(5) = 0.1581 / 2.236."""
     logs = [-0.2, -0.1, 0.0, 0.1, 0.2]
-    low, high = compute_ratio_interval(logs)
+    low, high = compare.compute_ratio_interval(logs)
     assert math.log(high) == pytest.approx(2.7764 * 0.158114 / math.sqrt(5), rel=1e-4)
     assert low * high == pytest.approx(1)
 
 
 @given(st.lists(st.floats(-5, 5), max_size=2))
 def test_no_interval_of_too_few(logs):
-    assert compute_ratio_interval(logs) is None
+    assert compare.compute_ratio_interval(logs) is None
 
 
 def test_outside_is_the_probability_of_the_nearer_end():
     """t = (ln 2 - ln 1.5) / (0.1581 / sqrt(5)) = 4.068; of t(4) that is 2 x 0.00763."""
     logs = [math.log(2) + step for step in (-0.2, -0.1, 0.0, 0.1, 0.2)]
-    assert compute_outside_probability(logs, 0.5, 1.5) == pytest.approx(0.01525, rel=2e-3)
-    mirrored = compute_outside_probability([-log for log in logs], 1 / 1.5, 2.0)
+    assert compare.compute_outside_probability(logs, 0.5, 1.5) == pytest.approx(0.01525, rel=2e-3)
+    mirrored = compare.compute_outside_probability([-log for log in logs], 1 / 1.5, 2.0)
     assert mirrored == pytest.approx(0.01525, rel=2e-3)
-    assert compute_outside_probability(logs, 0.5, 2.5) == 1
-    assert compute_outside_probability([1.0] * 3, 0.5, 2.0) == 0
-    assert compute_outside_probability([0.0] * 3, 0.5, 2.0) == 1
-    assert compute_outside_probability([9.0] * 2, 0.5, 2.0) == 1
+    assert compare.compute_outside_probability(logs, 0.5, 2.5) == 1
+    assert compare.compute_outside_probability([1.0] * 3, 0.5, 2.0) == 0
+    assert compare.compute_outside_probability([0.0] * 3, 0.5, 2.0) == 1
+    assert compare.compute_outside_probability([9.0] * 2, 0.5, 2.0) == 1
 
 
 def test_holm_of_a_known_sample():
     """Levels are 0.05 / 4, / 3, / 2, / 1; what follows the first that is too large stays."""
-    assert reject_by_holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
-    assert reject_by_holm([0.01, 0.02, 0.015, 0.005], 0.05) == [True] * 4
-    assert reject_by_holm([], 0.05) == []
+    assert compare.reject_by_holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
+    assert compare.reject_by_holm([0.01, 0.02, 0.015, 0.005], 0.05) == [True] * 4
+    assert compare.reject_by_holm([], 0.05) == []
 
 
 def test_findings_by_chance_are_as_rare_as_they_say():
@@ -299,12 +286,12 @@ def test_findings_by_chance_are_as_rare_as_they_say():
         rng = random.Random(seed)
         said = []
         for topic in topics:
-            edge = find_expected_range("osu", "imb", topic.routine, topic.bytes).high
+            edge = compare.find_expected_range("osu", "imb", topic.routine, topic.bytes).high
             for number in range(6):
                 noise = math.exp(rng.gauss(0, 0.3))
-                said.append(ProgramSample(topic, "osu", number, edge * noise, "s"))
-                said.append(ProgramSample(topic, "imb", number, 1.0, "s"))
-        alarms += bool(compare_programs(said, planned(topics, ("osu", "imb"))).findings)
+                said.append(compare.ProgramSample(topic, "osu", number, edge * noise, "s"))
+                said.append(compare.ProgramSample(topic, "imb", number, 1.0, "s"))
+        alarms += bool(compare.compare_programs(said, planned(topics, ("osu", "imb"))).findings)
     assert alarms <= 18  # 10 expected at most, 3 standard deviations above
 
 
@@ -326,50 +313,50 @@ def test_bounds_of_the_other_definition_hold(times):
 
 
 def test_every_ratio_has_a_range_that_holds_one_and_says_why():
-    for over, under in PAIRS:
+    for over, under in compare.PAIRS:
         for routine in (*ROUTINES, "barrier", "pingpong", "bw", "something_new"):
             for size in (0, 1, *SIZES, 2**40):
-                found = find_expected_range(over, under, routine, size)
+                found = compare.find_expected_range(over, under, routine, size)
                 assert 0 < found.low < 1 < found.high and found.reason
 
 
 def test_every_rule_is_reached():
     """A rule that another one covers says something that is not so."""
     reached = {
-        id(find_expected_range(over, under, routine, size))
-        for over, under in PAIRS
+        id(compare.find_expected_range(over, under, routine, size))
+        for over, under in compare.PAIRS
         for routine in (*ROUTINES, "barrier", "pingpong", "bw", "something_new")
         for size in (0, *SIZES, 2**40)
     }
-    assert {id(rule.expected) for rule in RULES} == reached
+    assert {id(rule.expected) for rule in compare.RULES} == reached
 
 
 def test_an_unknown_pair_is_refused():
     with pytest.raises(ValueError, match="no range"):
-        find_expected_range("osu", "mpicost", "bcast", 8)
+        compare.find_expected_range("osu", "mpicost", "bcast", 8)
 
 
 def test_programs_that_differ_everywhere_are_not_well_even_if_nothing_is_proved():
     """Three rounds among very many ratios prove nothing; a program that is off in all of them must show."""
     rng = random.Random(3)
     said = [
-        ProgramSample(topic, name, number, factor * math.exp(rng.gauss(0, 0.05)), "s")
+        compare.ProgramSample(topic, name, number, factor * math.exp(rng.gauss(0, 0.05)), "s")
         for topic in TOPICS
         for name, factor in (("mpicost", 1.0), ("osu", 3.0), ("imb", 1.0))
         for number in range(3)
     ]
-    found = compare_programs(said, planned())
+    found = compare.compare_programs(said, planned())
     assert found.doubtful > 0 or found.findings
     assert not found.good
 
 
 def test_every_two_programs_must_agree_somewhere():
-    def said(factor: float) -> list[ProgramSample]:
+    def said(factor: float) -> list[compare.ProgramSample]:
         return [
-            ProgramSample(TOPICS[0], name, number, value * (1 + number / 1e4), "s")
+            compare.ProgramSample(TOPICS[0], name, number, value * (1 + number / 1e4), "s")
             for name, value in (("osu", 1.0), ("imb", factor))
             for number in range(5)
         ]
 
-    assert compare_programs(said(1.0), planned(TOPICS[:1], ("osu", "imb"))).good
-    assert not compare_programs(said(1.9), planned(TOPICS[:1], ("osu", "imb"))).good
+    assert compare.compare_programs(said(1.0), planned(TOPICS[:1], ("osu", "imb"))).good
+    assert not compare.compare_programs(said(1.9), planned(TOPICS[:1], ("osu", "imb"))).good

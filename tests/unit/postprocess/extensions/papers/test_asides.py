@@ -1,7 +1,5 @@
 """What stands beside the papers' own tables: skew, and what ``agree --bindings`` wrote of languages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The tables of one paper: whole as printed, and of sessions as far as these go."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

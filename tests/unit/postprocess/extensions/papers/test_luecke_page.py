@@ -1,7 +1,5 @@
 """The views of the papers as a whole: as pages, and as a command."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Machine against machine, with the printed ratio beside."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

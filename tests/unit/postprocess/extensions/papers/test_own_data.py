@@ -1,21 +1,11 @@
 """The papers' own numbers through our analysis: what they derive comes out again, but for their errors."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import pytest
 
-from postprocess.extensions.papers import rus_costs
-from postprocess.extensions.papers.linear_model import (
-    Growth,
-    LinearModel,
-    compute_peak_bandwidth,
-    compute_peak_startup,
-    find_crossovers,
-    list_powers_of_two,
-)
+from postprocess.extensions.papers import linear_model, rus_costs
 from postprocess.extensions.papers.luecke_ratios import RatioBasis, build_paper_tables
 from postprocess.extensions.papers.printed import PrintedCrossover, StandIn, load_history
 from postprocess.model.case import Case
@@ -115,10 +105,10 @@ ERRORS_OF_TABOADA = {
 def test_272_of_280_peaks_follow_from_the_models_and_eight_are_errors_of_the_paper():
     compared, errors = 0, {}
     for each in HISTORY.models:
-        counts = list_powers_of_two(each.least, each.most)
-        peaks = {"startup": compute_peak_startup(each.model, each.routine, counts) / 1e3}
+        counts = linear_model.list_powers_of_two(each.least, each.most)
+        peaks = {"startup": linear_model.compute_peak_startup(each.model, each.routine, counts) / 1e3}
         if each.bandwidth:
-            peaks["bandwidth"] = compute_peak_bandwidth(each.model, each.routine, counts) / 1e6
+            peaks["bandwidth"] = linear_model.compute_peak_bandwidth(each.model, each.routine, counts) / 1e6
         for name, peak in peaks.items():
             compared += 1
             if abs(peak / getattr(each, name) - 1) > 8e-4:
@@ -150,7 +140,7 @@ def crossover(each: PrintedCrossover) -> tuple[float, str]:
     }
     key = (each.machine, each.library, each.routine, each.processes)
     processes = 4 if key == MISPRINTED_COUNT else each.processes
-    (found,) = find_crossovers(models, each.routine, processes)
+    (found,) = linear_model.find_crossovers(models, each.routine, processes)
     return found
 
 
@@ -190,7 +180,9 @@ def test_an_example_lies_where_its_composition_is_said_to_be_faster():
 
 
 def test_the_model_has_the_limits_that_the_paper_says():
-    model = LinearModel(Growth.parse("4"), Growth.parse("13"), Growth.parse("0.5"))
+    model = linear_model.LinearModel(
+        linear_model.Growth.parse("4"), linear_model.Growth.parse("13"), linear_model.Growth.parse("0.5")
+    )
     assert model.time(0, 2) == 4
     assert model.time(1e9, 2) == pytest.approx(4 + 13 + 0.5e9)
 

@@ -1,7 +1,5 @@
 """The printed figures: whole, as the papers' own words and sums have them, and read without trust."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

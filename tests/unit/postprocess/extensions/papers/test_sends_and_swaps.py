@@ -1,7 +1,5 @@
 """Operations over the messages that they could be made of: RUS, Luecke's predictions, COMMTEST's commtest."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Kernels of a session in the tables of Taboada et al."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,31 +1,15 @@
 """Models fitted to measured times: truth that was planted comes out again, and bad models draw nothing."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 
 from postprocess.base.errors import UsageError
+from postprocess.extensions.papers import taboada_models, taboada_tables
 from postprocess.extensions.papers.command import Asked, build_figures, build_paper
 from postprocess.extensions.papers.measurements import PaperMeasurements
 from postprocess.extensions.papers.printed import load_history
-from postprocess.extensions.papers.taboada_models import (
-    ERRORS,
-    find_model_size,
-    fit_growth,
-    fit_measured,
-    fit_model,
-    name_growth,
-)
-from postprocess.extensions.papers.taboada_tables import (
-    build_against_table,
-    build_model_tables,
-    build_theory_table,
-    describe_missing,
-    parse_theory,
-)
 from postprocess.model.case import Case
 from postprocess.model.routines.taboada import HELD_OUT
 from postprocess.model.routines.taboada import TOTALS as SIZES
@@ -54,13 +38,13 @@ def measure(seconds, counts=(2,), sizes=ALL_SIZES, routine="bcast") -> PaperMeas
                 case = Case(
                     "s", "m", "mpi", "mpicost", name, int(name == "pingpong"), "warm", "barrier", p, 1, size
                 )
-                n = find_model_size(name, size, p)
+                n = taboada_models.find_model_size(name, size, p)
                 results.append(CaseResult(case, Verdict.PASS, value=seconds(name, n, p)))
     return arrange_results(results)
 
 
 def test_a_machine_of_latency_and_bandwidth_has_no_ti_and_no_error():
-    fit = fit_model({size: 3e-6 + size / 350e6 for size in ALL_SIZES})
+    fit = taboada_models.fit_model({size: 3e-6 + size / 350e6 for size in ALL_SIZES})
     assert fit.t0 == pytest.approx(3e-6)
     assert fit.tb == pytest.approx(1 / 350e6, rel=1e-6)
     assert abs(fit.ti) < 1e-3 * fit.t0
@@ -70,7 +54,7 @@ def test_a_machine_of_latency_and_bandwidth_has_no_ti_and_no_error():
 
 
 def test_the_paper_s_own_send_comes_out_and_hockney_is_worse():
-    fit = fit_model({size: form(size) for size in ALL_SIZES})
+    fit = taboada_models.fit_model({size: form(size) for size in ALL_SIZES})
     assert fit.ti == pytest.approx(TI, rel=0.05)
     assert fit.tb == pytest.approx(TB, rel=0.01)
     assert fit.errors["model"] < 0.02
@@ -79,21 +63,21 @@ def test_the_paper_s_own_send_comes_out_and_hockney_is_worse():
 
 
 def test_a_change_of_protocol_is_found_and_fitted_in_segments():
-    fit = fit_model({size: two_protocols(size) for size in ALL_SIZES})
+    fit = taboada_models.fit_model({size: two_protocols(size) for size in ALL_SIZES})
     assert fit.breaks == [(16384, 65536)]
     assert fit.errors["in segments"] < 0.05 < fit.errors["Hockney"]
     assert fit.error == fit.errors["in segments"]
     assert fit.time(100_000) == pytest.approx(two_protocols(100_000), rel=0.05)
-    (row,) = build_model_tables(measure(lambda name, n, p: two_protocols(n)))[0].rows
+    (row,) = taboada_tables.build_model_tables(measure(lambda name, n, p: two_protocols(n)))[0].rows
     assert fit.errors["model"] > 2 * fit.errors["in segments"]
     assert row[-1].value == pytest.approx(100 * fit.errors["model"])  # of the t0, ti and tb beside it
 
 
 def test_without_sizes_to_judge_by_the_errors_are_of_the_fitted_ones():
-    fit = fit_model({size: form(size) for size in SIZES})
+    fit = taboada_models.fit_model({size: form(size) for size in SIZES})
     assert fit.held_out == 0
-    assert set(fit.errors) == {*ERRORS}
-    assert fit_model({8: 1e-6, 10_000: 2e-6, 1_000_000: 9e-5}) is None
+    assert set(fit.errors) == {*taboada_models.ERRORS}
+    assert taboada_models.fit_model({8: 1e-6, 10_000: 2e-6, 1_000_000: 9e-5}) is None
 
 
 @pytest.mark.parametrize(
@@ -105,11 +89,11 @@ def test_without_sizes_to_judge_by_the_errors_are_of_the_fitted_ones():
     ],
 )
 def test_what_a_parameter_grows_with_is_named(values, name):
-    growth = fit_growth(values)
-    assert name_growth(growth) == name
+    growth = taboada_models.fit_growth(values)
+    assert taboada_models.name_growth(growth) == name
     for count, value in values.items():
         assert growth.at(count) == pytest.approx(value, rel=0.04)
-    assert fit_growth({2: 1.0, 4: 2.0}) is None
+    assert taboada_models.fit_growth({2: 1.0, 4: 2.0}) is None
 
 
 def test_a_scan_of_as_many_steps_as_processes_is_named():
@@ -118,7 +102,7 @@ def test_a_scan_of_as_many_steps_as_processes_is_named():
         return steps * (3e-6 + n / 350e6)
 
     measured = measure(seconds, (2, 4, 8, 16, 32), routine=("scan_sum", "bcast"))
-    table = build_model_tables(measured)[0]
+    table = taboada_tables.build_model_tables(measured)[0]
     named = {row[0]: row[5:7] for row in table.rows}
     assert named == {"bcast": ("ceil(log2 p)",) * 2, "scan_sum": ("p (log2 p would do)",) * 2}
     scan = next(row for row in table.rows if row[0] == "scan_sum")
@@ -127,13 +111,17 @@ def test_a_scan_of_as_many_steps_as_processes_is_named():
 
 
 def test_n_is_of_all_blocks_together_as_in_the_paper():
-    assert find_model_size("gather", 8, 16) == find_model_size("gather_as_sends", 8, 16) == 128
-    assert find_model_size("bcast_as_scatter_allgather", 8, 16) == 8
+    assert (
+        taboada_models.find_model_size("gather", 8, 16)
+        == taboada_models.find_model_size("gather_as_sends", 8, 16)
+        == 128
+    )
+    assert taboada_models.find_model_size("bcast_as_scatter_allgather", 8, 16) == 8
 
 
 def test_ping_pong_is_the_send_of_the_fewest_processes_and_its_empty_message_its_start_however_short():
     measured = measure(lambda name, n, p: p * (3e-6 + n / 350e6 if n else 1e-6), (2, 8), routine="pingpong")
-    (model,) = fit_measured(measured)
+    (model,) = taboada_models.fit_measured(measured)
     assert model.routine == "send"
     assert list(model.fits) == [2]
     assert model.fits[2].t0 == pytest.approx(2e-6)
@@ -146,7 +134,7 @@ def saved(times: dict[str, float]) -> PaperMeasurements:
 
 def test_a_composition_that_saves_time_is_found_by_models_and_by_measurement():
     times = {"bcast": 10.0, "scatter": 1.0, "allgather": 2.0, "bcast_as_scatter_allgather": 4.0}
-    table = build_model_tables(saved(times))[-1]
+    table = taboada_tables.build_model_tables(saved(times))[-1]
     row = ("bcast by scatter + allgather", "4", "always", "60%", "all 31 sizes")
     assert table.rows[0][3:] == row
     assert table.rows[0][6].value == pytest.approx(60)
@@ -154,9 +142,9 @@ def test_a_composition_that_saves_time_is_found_by_models_and_by_measurement():
 
 def test_a_composition_that_saves_nothing_is_said_to():
     times = {"bcast": 1.0, "scatter": 1.0, "allgather": 2.0, "bcast_as_scatter_allgather": 4.0}
-    table = build_model_tables(saved(times))[-1]
+    table = taboada_tables.build_model_tables(saved(times))[-1]
     assert table.rows[0][5:] == ("never", "-300%", "all 31 sizes")
-    table = build_model_tables(saved({k: v for k, v in times.items() if "_as_" not in k}))[-1]
+    table = taboada_tables.build_model_tables(saved({k: v for k, v in times.items() if "_as_" not in k}))[-1]
     assert table.rows[0][6] == "not measured: bcast_as_scatter_allgather"
 
 
@@ -167,9 +155,9 @@ def shaken(seed: int = 1):
 
 def test_a_model_that_is_off_by_more_than_a_quarter_draws_and_derives_nothing():
     measured = measure(shaken())
-    (model,) = fit_measured(measured)
+    (model,) = taboada_models.fit_measured(measured)
     assert not model.fits[2].is_good
-    table = build_model_tables(measured)[0]
+    table = taboada_tables.build_model_tables(measured)[0]
     assert table.rows[0][2:5] == ("no fit",) * 3
     assert table.rows[0][7:9] == ("-", "-")
     (figure,) = build_figures("taboada", measured)
@@ -179,7 +167,9 @@ def test_a_model_that_is_off_by_more_than_a_quarter_draws_and_derives_nothing():
 
 def test_a_fit_at_the_end_of_what_ti_may_be_is_refused_though_its_error_is_small():
     """Times that fall at first pull ti to -t0."""
-    fit = fit_model({size: 3e-6 if not size else 1e-6 + size / 350e6 for size in ALL_SIZES}, True)
+    fit = taboada_models.fit_model(
+        {size: 3e-6 if not size else 1e-6 + size / 350e6 for size in ALL_SIZES}, True
+    )
     assert fit.ti == pytest.approx(-fit.t0, rel=1e-3)
     assert fit.is_degenerate and not fit.holds
 
@@ -190,7 +180,7 @@ def test_a_jump_between_segments_is_no_size_at_which_a_composition_becomes_faste
         return {"bcast": alone, "scatter": 1e-6 + n * 1e-9, "allgather": 1e-6 + n * 1e-9}[name]
 
     measured = measure(seconds, (4,), routine=("bcast", "scatter", "allgather"))
-    assert build_model_tables(measured)[-1].rows[0][5] == "above a size of 16 KiB to 64 KiB"
+    assert taboada_tables.build_model_tables(measured)[-1].rows[0][5] == "above a size of 16 KiB to 64 KiB"
 
 
 def test_a_good_model_is_drawn_beside_hockney_and_the_measured_times():
@@ -208,7 +198,7 @@ def test_a_good_model_is_drawn_beside_hockney_and_the_measured_times():
 
 def test_measured_models_are_held_against_one_in_print():
     measured = measure(lambda name, n, p: 2 * (9e-6 + 5.330e-9 * n), routine="pingpong")
-    table = build_against_table(measured, HISTORY, "Myrinet:MPICH-GM")
+    table = taboada_tables.build_against_table(measured, HISTORY, "Myrinet:MPICH-GM")
     assert table.rows[0][:4] == ("m", "mpi", "send", "2")
     assert table.rows[0][4] == "2"  # an empty message: 18 us over 9 us
     titles = [t.title for v in build_paper(Asked("taboada", "Myrinet:MPICH-GM"), measured) for t in v.tables]
@@ -218,7 +208,7 @@ def test_measured_models_are_held_against_one_in_print():
 def test_where_time_is_latency_and_bandwidth_the_table_has_no_ti_whatever_rounding_leaves():
     def shown(ti):
         found = measure(lambda name, n, p: form(n, p * 3e-6, ti, 1 / 350e6), counts=(2, 4, 8))
-        return build_model_tables(found)[0].rows[0][3]
+        return taboada_tables.build_model_tables(found)[0].rows[0][3]
 
     assert shown(1e-9) == "0"
     assert shown(1e-6) != "0"
@@ -226,9 +216,9 @@ def test_where_time_is_latency_and_bandwidth_the_table_has_no_ti_whatever_roundi
 
 def test_a_send_is_held_against_what_the_network_can_do():
     send = measure(lambda name, n, p: 2e-6 + n / 200e6, routine="pingpong")
-    table = build_theory_table(send, parse_theory(["1:400"]), HISTORY)
+    table = taboada_tables.build_theory_table(send, taboada_tables.parse_theory(["1:400"]), HISTORY)
     assert table.rows[0][3:] == ("2", "1", "2.00", "200", "400", "50%")
-    unknown = build_theory_table(send, {}, HISTORY)
+    unknown = taboada_tables.build_theory_table(send, {}, HISTORY)
     assert unknown.rows[0][3:] == ("2", "-", "-", "200", "-", "-")
     printed = {row[0].partition(" (")[0] + ":" + row[1]: row[3:] for row in table.rows[1:]}
     assert printed["Myrinet:MPICH-GM"] == ("9", "7", "1.29", "187.6", "264", "71%")
@@ -237,22 +227,22 @@ def test_a_send_is_held_against_what_the_network_can_do():
 
 
 def test_a_theory_may_be_of_one_machine_and_each_is_told_once():
-    found = parse_theory(["1:400", "m=3:5"])
+    found = taboada_tables.parse_theory(["1:400", "m=3:5"])
     send = measure(lambda name, n, p: 6e-6 + n / 5e6, routine="pingpong")
-    assert build_theory_table(send, found, HISTORY).rows[0][4:6] == ("3", "2.00")
+    assert taboada_tables.build_theory_table(send, found, HISTORY).rows[0][4:6] == ("3", "2.00")
     with pytest.raises(UsageError, match="tells a machine twice"):
-        parse_theory(["1:400", "2:400"])
+        taboada_tables.parse_theory(["1:400", "2:400"])
 
 
 def test_what_is_missing_is_said_with_the_command_that_measures_it():
-    told = describe_missing(measure(lambda name, n, p: form(n), (2, 4), sizes=[8, 10_000]))
+    told = taboada_tables.describe_missing(measure(lambda name, n, p: form(n), (2, 4), sizes=[8, 10_000]))
     assert told.startswith("Not measured: 0 and powers of four to 1 MiB, sizes to judge the models by, three ")
     assert told.endswith("./plumbline run --family taboada --processes 2,4,8")
 
 
 def test_an_empty_message_that_is_not_sent_is_no_startup():
     """Many MPIs return from a reduction of nothing at once."""
-    fit = fit_model({size: 3e-6 + size / 350e6 if size else 1e-8 for size in ALL_SIZES})
+    fit = taboada_models.fit_model({size: 3e-6 + size / 350e6 if size else 1e-8 for size in ALL_SIZES})
     assert (fit.smallest, fit.held_out) == (1, 20)
     assert fit.t0 == pytest.approx(3e-6, rel=0.01)
     assert max(fit.errors.values()) < 0.01
@@ -262,5 +252,7 @@ def test_a_crossover_beyond_what_was_measured_is_none():
     def seconds(name: str, n: int, p: int) -> float:
         return {"bcast": 1e-6 + 2e-9 * n, "scatter": 9e-3 + 0.5e-9 * n, "allgather": 1e-6 + 0.5e-9 * n}[name]
 
-    table = build_model_tables(measure(seconds, (4,), routine=("bcast", "scatter", "allgather")))[-1]
+    table = taboada_tables.build_model_tables(
+        measure(seconds, (4,), routine=("bcast", "scatter", "allgather"))
+    )[-1]
     assert table.rows[0][5] == "never"

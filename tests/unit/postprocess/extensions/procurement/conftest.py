@@ -1,7 +1,5 @@
 """What tests of procurement share."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

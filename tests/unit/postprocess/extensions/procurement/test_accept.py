@@ -1,7 +1,5 @@
 """An acceptance as it was handed on: an honest one verifies, and each change is told by its code."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The form: written, filled by a spreadsheet library, read back; what is altered or impossible is named."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

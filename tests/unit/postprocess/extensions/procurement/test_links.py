@@ -1,7 +1,5 @@
 """All pairs of nodes at acceptance: a bad cable is missed, too few nodes or launches are no pass."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a pass of an offer tells of its launches."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,15 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
+from postprocess.extensions.procurement import measure
 from postprocess.extensions.procurement.commitments import FORM_HTML, render_form
 from postprocess.extensions.procurement.form_rows import build_form
-from postprocess.extensions.procurement.measure import (
-    OfferBench,
-    OfferDemand,
-    describe_failed,
-    find_unplanned,
-    sum_job_seconds,
-)
 from postprocess.extensions.procurement.offer import RULES, TELL, format_told_template, open_offer, read_told
 from postprocess.extensions.procurement.rules.layouts import plan_offer
 from postprocess.extensions.procurement.rules.rules import TOLD, read_rules
@@ -40,25 +32,25 @@ def test_of_a_pass_that_asks_for_some_cases_only_these_are_missed(tmp_path: Path
     make_offer(tmp_path)
     plan = plan_offer(read_rules(tmp_path / RULES), MACHINE)
     one = plan.possible[0].case.name
-    missed = list(find_unplanned(plan, []))
+    missed = list(measure.find_unplanned(plan, []))
     own = [line for line in missed if line.startswith(f"{one} ")]
     assert 0 < len(own) < len(missed)
-    assert list(find_unplanned(plan, [], [one])) == own
-    assert list(find_unplanned(plan, [], [])) == []
+    assert list(measure.find_unplanned(plan, [], [one])) == own
+    assert list(measure.find_unplanned(plan, [], [])) == []
 
 
 def test_each_reason_of_failed_launches_is_told_once() -> None:
     reasons = ("it did not build", "no end within 60 s", "it did not build")
     launched = [launched_in("stage", 0.0, reason) for reason in reasons]
-    assert describe_failed(launched) == ["2 launches: it did not build", "1 launch: no end within 60 s"]
+    assert measure.describe_failed(launched) == ["2 launches: it did not build", "1 launch: no end within 60 s"]
 
 
 def test_a_job_of_several_starts_counts_once() -> None:
     launched = [launched_in("one", 60.0), launched_in("one", 60.0), launched_in("two", 5.0)]
-    assert sum_job_seconds(launched) == 65.0
+    assert measure.sum_job_seconds(launched) == 65.0
 
 
-class SampleBench(OfferBench):
+class SampleBench(measure.OfferBench):
     """Passes are samples, whose mpicost is of no source that is here."""
 
     def run_pass(self, names: Sequence[str], first: bool) -> None:
@@ -77,7 +69,7 @@ def test_what_no_further_pass_mends_is_told_once_after_the_first(tmp_path: Path)
 
     work = SimpleNamespace(source=ROOT)
     context: Any = SimpleNamespace(work=work, progress=SimpleNamespace(note=note))
-    demand = OfferDemand(folder / RULES, folder, "baseline")
+    demand = measure.OfferDemand(folder / RULES, folder, "baseline")
     assert SampleBench(context, rules, plan_offer(rules, MACHINE), demand).run() == 5
     place = "20261121T090100Z-1/" + planned().name
     what = f"source-other: {place}: mpicost of source {'f' * 16}"
@@ -99,8 +91,8 @@ def test_an_mpi_that_is_dead_has_no_part_in_further_passes(tmp_path: Path, decla
     notes: list[str] = []
     context: Any = SimpleNamespace(progress=SimpleNamespace(note=notes.append))
     plan = plan_offer(read_rules(folder / RULES), MACHINE)
-    demand = OfferDemand(folder / RULES, folder, "baseline")
-    bench = OfferBench(context, read_rules(folder / RULES), plan, demand)
+    demand = measure.OfferDemand(folder / RULES, folder, "baseline")
+    bench = measure.OfferBench(context, read_rules(folder / RULES), plan, demand)
     assert bench.list_open_cases(Counter()) == ["broadcast", "allreduce"]
     case = replace(planned().cases[0], environment="openmpi-5")
     results = [CaseResult(case, Verdict.CRASHED, "signal 11", rerun="./plumbline run --routine bcast")]

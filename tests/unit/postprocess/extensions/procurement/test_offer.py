@@ -1,7 +1,5 @@
 """Violations and forgeries of an offer: each is found by its code, and an honest offer has none."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

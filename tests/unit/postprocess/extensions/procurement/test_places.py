@@ -1,7 +1,5 @@
 """Rows of an acceptance whose ranks lay on other cores than those of the offer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

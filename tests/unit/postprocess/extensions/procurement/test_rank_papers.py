@@ -1,7 +1,5 @@
 """Four simulated machines as bidders under the Luecke set, beside the ratios to a T3E that the papers print."""
 
-from __future__ import annotations
-
 import csv
 import math
 import statistics

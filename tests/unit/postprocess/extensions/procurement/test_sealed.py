@@ -1,7 +1,5 @@
 """Sealed offers: one file, the same bytes each time; every change is told apart; offers side by side."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """What the command ``selftest`` refuses before it measures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The self-test without a machine: what is planted when, what is kept, and how it is scored."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -21,17 +19,11 @@ from scipy.special import stdtr
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.calibration import ledger, update
+from postprocess.extensions.selftest import command
 from postprocess.extensions.selftest import command as selftest_session
 from postprocess.extensions.selftest import data as selftest_rows
 from postprocess.extensions.selftest import night as selftest_night
 from postprocess.extensions.selftest import page as selftest_page
-from postprocess.extensions.selftest.command import (
-    QUICK,
-    conclude_selftest,
-    list_nights,
-    publish_page,
-    resume_or_begin,
-)
 from postprocess.extensions.selftest.data import (
     CaseNight,
     FinishedNight,
@@ -67,14 +59,7 @@ from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import load_catalog
-from postprocess.session.lifecycle.injections import (
-    FUNCTIONS,
-    INJECTION_KINDS,
-    Injection,
-    list_injectable_routines,
-    list_mpi_functions,
-    list_unknown_injections,
-)
+from postprocess.session.lifecycle import injections
 from postprocess.stats.band import LARGE_BYTES, SLOW_ALPHA, compute_band
 from postprocess.stats.detection import GROSS
 from postprocess.stats.sessions import SESSION_GAP
@@ -96,7 +81,6 @@ CANNOT = {"tournament"}  # of ./plumbline links, which holds nothing against ref
 
 
 def quick(environments: tuple[str, ...] = MPIS) -> list[Case]:
-    """The quick set."""
     return sorted(
         a_case(routine, size, int(routine == "pingpong"), environment=name)
         for name in environments
@@ -119,19 +103,19 @@ def test_every_routine_of_mpicost_can_be_delayed():
     """A new routine must be entered, or nothing of it would be a target. Controls call no MPI."""
     source = (ROOT / "suite" / "src" / "routines.c").read_text()
     routines = re.findall(r'^    \{"(\w+)", ', source, re.M)
-    assert set(SIZES) == set(QUICK) < set(routines)
+    assert set(SIZES) == set(command.QUICK) < set(routines)
     composed = {each.name for each in ROUTINES if each.on_request}
     cannot = CANNOT | composed | set(CONTROLS)
-    assert {name for name in routines if not list_mpi_functions(name)} == cannot
+    assert {name for name in routines if not injections.list_mpi_functions(name)} == cannot
     for name in ("allreduce_max", "allreduce_sum"):
-        assert list_mpi_functions(name) == ("MPI_Allreduce",)
+        assert injections.list_mpi_functions(name) == ("MPI_Allreduce",)
 
 
 def test_a_plant_slows_what_calls_the_same_function_with_messages_of_its_sizes():
     everything = [*quick(), a_case("allreduce_max", 8, environment="a-1")]
 
     def slowed(*planted: str) -> set[tuple[str, str, int]]:
-        found = filter(Injection(*planted).slows, everything)
+        found = filter(injections.Injection(*planted).slows, everything)
         return {(each.environment, each.routine, each.bytes) for each in found}
 
     sums = {("a-1", "allreduce_sum", 8), ("a-1", "allreduce_sum", 1_000_000)}
@@ -140,14 +124,16 @@ def test_a_plant_slows_what_calls_the_same_function_with_messages_of_its_sizes()
     assert slowed("b-2", "large", "bcast") == expected
     every = {(e.environment, e.routine, e.bytes) for e in everything if e.environment == "c-3"}
     assert slowed("c-3", "everything", "") == every
-    assert not Injection("a-1", "everything", "").slows(a_case("control_timer", environment="a-1"))
-    assert not Injection("a-1", "everything", "").slows(a_case(environment="a-1", program="osu"))
+    assert not injections.Injection("a-1", "everything", "").slows(a_case("control_timer", environment="a-1"))
+    assert not injections.Injection("a-1", "everything", "").slows(a_case(environment="a-1", program="osu"))
 
 
-@pytest.mark.parametrize("name", INJECTION_KINDS)
+@pytest.mark.parametrize("name", injections.INJECTION_KINDS)
 def test_the_library_is_told_what_is_planted(name: str):
-    plant = INJECTION_KINDS[name]
-    told = Injection("a-1", name, "" if plant.everything else "bcast").variables(Path("/opt/mpicost"))
+    plant = injections.INJECTION_KINDS[name]
+    told = injections.Injection("a-1", name, "" if plant.everything else "bcast").variables(
+        Path("/opt/mpicost")
+    )
     assert told.pop("LD_PRELOAD") == "/opt/mpicost/lib/libdelay.so"
     numbers = [float(told[f"PLUMBLINE_DELAY_{each}"]) for each in ("FRACTION", "LAUNCHES", "CALLS")]
     assert numbers == [plant.fraction, plant.launches, plant.calls] and plant.fraction > 0
@@ -157,7 +143,7 @@ def test_the_library_is_told_what_is_planted(name: str):
 
 
 def test_of_a_ping_pong_one_rank_is_delayed():
-    told = Injection("a-1", "slower-5", "pingpong").variables(Path("/p"))
+    told = injections.Injection("a-1", "slower-5", "pingpong").variables(Path("/p"))
     assert told["PLUMBLINE_DELAY_RANK"] == "0"
     assert told["PLUMBLINE_DELAY_ROUTINES"] == "MPI_Recv,MPI_Send"
 
@@ -165,7 +151,7 @@ def test_of_a_ping_pong_one_rank_is_delayed():
 def test_every_environment_of_every_night_has_the_library_and_only_the_planted_one_a_delay():
     bench = a_bench()
     bench.prefixes = {name: Path("/opt") / name for name in MPIS}
-    for plantings in ((), (Injection("b-2", "slower-5", "bcast"),)):
+    for plantings in ((), (injections.Injection("b-2", "slower-5", "bcast"),)):
         selection = bench.planting(plantings)
         assert selection.choice["planted"] == sorted(MPIS)
         for name, told in selection.set_env.items():
@@ -175,14 +161,14 @@ def test_every_environment_of_every_night_has_the_library_and_only_the_planted_o
 
 
 def test_what_is_planted_in_which_words():
-    assert list_unknown_injections(["spikes", "x", "slower-5"]) == ["x"]
+    assert injections.list_unknown_injections(["spikes", "x", "slower-5"]) == ["x"]
     # 10 of 50 trials, 5 removed
-    assert INJECTION_KINDS["spikes"].intended == pytest.approx(4 * 5 / 45)
-    found = [name for name, plant in INJECTION_KINDS.items() if not plant.must_show]
+    assert injections.INJECTION_KINDS["spikes"].intended == pytest.approx(4 * 5 / 45)
+    found = [name for name, plant in injections.INJECTION_KINDS.items() if not plant.must_show]
     assert found == ["some-launches"]
     expected = ["allreduce_sum", "alltoall", "bcast", "pingpong"]
-    assert list_injectable_routines(quick(), LARGE_BYTES) == expected
-    assert "MPI_Barrier" in FUNCTIONS["barrier"]
+    assert injections.list_injectable_routines(quick(), LARGE_BYTES) == expected
+    assert "MPI_Barrier" in injections.FUNCTIONS["barrier"]
 
 
 # --- the order of nights
@@ -191,14 +177,14 @@ def test_what_is_planted_in_which_words():
 @pytest.mark.parametrize("environments", [MPIS[:1], MPIS[:2], MPIS, (*MPIS, "d-4")])
 @pytest.mark.parametrize("times", [1, 3, 10])
 def test_every_plant_comes_as_often_as_asked_and_over_all_mpis(environments, times: int):
-    nights = schedule_nights(quick(environments), list(INJECTION_KINDS.values()), times, 7, seed=1)
+    nights = schedule_nights(quick(environments), list(injections.INJECTION_KINDS.values()), times, 7, seed=1)
     assert [night.number for night in nights] == list(range(1, len(nights) + 1))
     assert sum(not night.plantings for night in nights) == 7
     plantings = [each for night in nights for each in night.plantings]
     come = Counter(each.plant for each in plantings)
-    assert come.keys() == INJECTION_KINDS.keys()
+    assert come.keys() == injections.INJECTION_KINDS.keys()
     assert all(number >= times for number in come.values())
-    assert all(come[name] == times for name in INJECTION_KINDS if name != "everything")
+    assert all(come[name] == times for name in injections.INJECTION_KINDS if name != "everything")
     for night in nights:
         assert len({each.environment for each in night.plantings}) == len(night.plantings)
         kinds = {each.plant for each in night.plantings}
@@ -207,14 +193,14 @@ def test_every_plant_comes_as_often_as_asked_and_over_all_mpis(environments, tim
         assert len(set(routines)) == len(routines)  # each plant has as many as there are environments, or more
     if times == 10:
         where = Counter((each.plant, each.environment) for each in plantings)
-        assert min(where[plant, name] for plant in INJECTION_KINDS for name in environments) >= 2
+        assert min(where[plant, name] for plant in injections.INJECTION_KINDS for name in environments) >= 2
         of = {(each.plant, each.routine) for each in plantings if each.plant == "slower-10"}
         assert len(of) == len(SIZES)
 
 
 def test_where_routines_are_too_few_each_comes_as_often_as_the_others():
     cases = [each for each in quick() if each.routine in ("bcast", "alltoall")]
-    nights = schedule_nights(cases, [INJECTION_KINDS["slower-10"]], 12, 0, seed=1)
+    nights = schedule_nights(cases, [injections.INJECTION_KINDS["slower-10"]], 12, 0, seed=1)
     for night in nights:
         assert {each.routine for each in night.plantings} == {"bcast", "alltoall"}
     come = Counter(each.routine for night in nights for each in night.plantings)
@@ -224,7 +210,7 @@ def test_where_routines_are_too_few_each_comes_as_often_as_the_others():
 def test_all_plants_of_a_night_are_too_few_for_one_cause():
     """Else none of a night's cases would be measured again, and the night would be another than at a site."""
     cases = quick()
-    for night in schedule_nights(cases, list(INJECTION_KINDS.values()), 10, 0, seed=5):
+    for night in schedule_nights(cases, list(injections.INJECTION_KINDS.values()), 10, 0, seed=5):
         if {each.plant for each in night.plantings} == {"everything"}:
             continue
         targets = [each for each in cases for planting in night.plantings if planting.slows(each)]
@@ -232,7 +218,7 @@ def test_all_plants_of_a_night_are_too_few_for_one_cause():
 
 
 def test_the_order_follows_from_the_seed():
-    plants = list(INJECTION_KINDS.values())
+    plants = list(injections.INJECTION_KINDS.values())
     one, same, other = (schedule_nights(quick(), plants, 2, 5, seed) for seed in (1, 1, 2))
     assert one == same
     assert one != other
@@ -357,7 +343,7 @@ def test_a_plan_that_is_known_has_options_by_hand_records_and_tokens_of_each_ses
     bench, plain, tokens = a_bench(), Selection(Path("site.py")), {one.token}
     bench.prefixes = {"mpich-5_0_2": Path("/p")}
     library = {"set_env": {"LD_PRELOAD": "/p/lib/libdelay.so"}}
-    planting = bench.planting([Injection("mpich-5_0_2", "slower-5", "bcast")])
+    planting = bench.planting([injections.Injection("mpich-5_0_2", "slower-5", "bcast")])
     more = (replace(plain, oversubscribe=True), {"oversubscribe": True} | library)
     for number, (selection, by_hand) in enumerate([(plain, library), (planting, library), more]):
         session = tmp_path / str(number)
@@ -431,11 +417,11 @@ def test_a_night_that_was_interrupted_while_it_was_written_does_not_count(tmp_pa
     for length in range(len(before), len(whole), 7):
         path.write_bytes(whole[:length])
         assert selftest_rows.read_selftest(path) == (BEGUN, [night(1, row())])
-        begun, done = resume_or_begin(path, BEGUN)
+        begun, done = command.resume_or_begin(path, BEGUN)
         assert (begun, [each.number for each in done]) == (BEGUN, [1])
         assert path.read_bytes() == before
     path.write_bytes(whole)
-    assert len(resume_or_begin(path, BEGUN)[1]) == 2
+    assert len(command.resume_or_begin(path, BEGUN)[1]) == 2
 
 
 @plants("files", "empty, no JSON, or of another kind", "the file of a self-test", "", 2,
@@ -456,11 +442,11 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str, declar
 )
 def test_one_goes_on_with_the_same_self_test_only(tmp_path: Path, changes: dict[str, Any]):
     path = tmp_path / selftest_rows.FILE
-    assert resume_or_begin(path, BEGUN) == (BEGUN, [])
+    assert command.resume_or_begin(path, BEGUN) == (BEGUN, [])
     # the seed is that of the beginning
-    assert resume_or_begin(path, replace(BEGUN, seed=8)) == (BEGUN, [])
+    assert command.resume_or_begin(path, replace(BEGUN, seed=8)) == (BEGUN, [])
     with pytest.raises(UsageError, match="was begun with other"):
-        resume_or_begin(path, replace(BEGUN, **changes))
+        command.resume_or_begin(path, replace(BEGUN, **changes))
 
 
 # --- the score
@@ -579,25 +565,25 @@ def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsy
     selftest_rows.write_selftest_header(path, begun)
     for number in range(1, done + 1):
         selftest_rows.append_selftest_night(path, night(number, planted() if number > 1 else row()))
-    assert conclude_selftest(tmp_path, QUIET) == 1
+    assert command.conclude_selftest(tmp_path, QUIET) == 1
     shown = capsys.readouterr().out
     assert f"UNFINISHED: only {done} of 5 nights are done\n" in shown
     assert "FAULT" not in shown
     assert (tmp_path / "selftest.md").read_text().startswith("# Self-test: unfinished\n")
     selftest_rows.append_selftest_night(path, night(done or 1, row()))  # the same night again is none more
-    assert conclude_selftest(tmp_path, QUIET) == 1
+    assert command.conclude_selftest(tmp_path, QUIET) == 1
     for number in range(1, 6):
         selftest_rows.append_selftest_night(path, night(number, planted() if number > 1 else row()))
-    assert conclude_selftest(tmp_path, QUIET) == 0
+    assert command.conclude_selftest(tmp_path, QUIET) == 0
 
 
 @plants("use", "a plant that slows no case", "`selftest --plants`", "", 2,
         "large: slows no case of a-1")  # fmt: skip
 def test_a_plant_that_slows_nothing_or_is_unknown_is_refused(declared: Declared):
     with declared.raises(UsageError):
-        list_nights(replace(BEGUN, plants=("large",), keys=KEYS[:1]))
+        command.list_nights(replace(BEGUN, plants=("large",), keys=KEYS[:1]))
     with pytest.raises(UsageError, match="slower-1: is no plant"):
-        list_nights(replace(BEGUN, plants=("slower-1",)))
+        command.list_nights(replace(BEGUN, plants=("slower-1",)))
 
 
 def test_a_machine_that_has_become_faster_promises_less():
@@ -737,12 +723,12 @@ def test_the_prediction_of_what_is_called_is_that_of_the_gross_limit():
 
 
 def test_the_result_shows_every_plant_and_is_written_for_people_and_programs(tmp_path: Path, capsys):
-    kinds = enumerate(INJECTION_KINDS.items(), start=2)
+    kinds = enumerate(injections.INJECTION_KINDS.items(), start=2)
     nights = [night(1, row()), *(night(n, planted(name, 1 + kind.intended)) for n, (name, kind) in kinds)]
     page = selftest_page.build_selftest_page(BEGUN, nights, score(nights))
-    assert publish_page(tmp_path, page, "", QUIET, None) == 0
+    assert command.publish_page(tmp_path, page, "", QUIET, None) == 0
     shown = capsys.readouterr().out
-    for name, plant in INJECTION_KINDS.items():
+    for name, plant in injections.INJECTION_KINDS.items():
         assert all(word in shown for word in (name, plant.words, f"{plant.intended:+.1%}"))
     assert shown.endswith("every plant that must be caught was\n")
     assert "FAULT: " in selftest_page.build_selftest_page(BEGUN, (), score([])).text

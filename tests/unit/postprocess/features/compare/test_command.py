@@ -1,7 +1,5 @@
 """Options of ``compare`` that only it has, and those that make no sense together."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

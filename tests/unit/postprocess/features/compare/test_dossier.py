@@ -1,7 +1,5 @@
 """A signed dossier: what is not proven fine needs a waiver, and whoever changes anything is found out."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -87,7 +85,6 @@ def run(tmp_path: Path, dossier: Path) -> Callable[..., int]:
 
 @pytest.fixture
 def sign(run: Callable[..., int], keys: Path) -> Callable[..., int]:
-    """Sign with the key of who may."""
     return lambda *words, **more: run("sign", *words, "--key", str(keys / "ann"), **more)
 
 

@@ -1,7 +1,5 @@
 """Facts beside the figures: what differs is told, what is the same or only lies elsewhere is not."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,23 +11,9 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.records import parse_record
+from postprocess.features.compare import facts
 from postprocess.features.compare.cases import ComparedCase, ComparisonVerdict
 from postprocess.features.compare.data import NEW, OLD, SharedCase
-from postprocess.features.compare.facts import (
-    SIZES,
-    VARIABLE,
-    FactDifference,
-    FingerprintLaunch,
-    FingerprintPair,
-    SideFacts,
-    build_fingerprints,
-    compare_facts,
-    describe_fingerprint,
-    describe_shared_program,
-    read_facts,
-    summarise_facts,
-    tell_fingerprint,
-)
 from postprocess.features.compare.next_steps import explain_slower
 from postprocess.features.compare.text import tabulate_facts
 from tests.support.faults import Declared, plants
@@ -57,12 +41,12 @@ def told(version: str = "4.3.2", prefix: str = "/opt/a", **more: Any) -> dict[st
     }
 
 
-def parsed(said: dict[str, Any]) -> SideFacts:
-    return parse_record(said, SideFacts)
+def parsed(said: dict[str, Any]) -> facts.SideFacts:
+    return parse_record(said, facts.SideFacts)
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, str, str, str]]:
-    found = compare_facts(parsed(old), parsed(new))
+    found = facts.compare_facts(parsed(old), parsed(new))
     return [(each.kind, each.name, each.old, each.new) for each in found]
 
 
@@ -92,12 +76,12 @@ def test_each_kind_of_difference_is_told_by_name() -> None:
         ("control variable", "FILES", "PREFIX/etc", None),
         ("control variable", "NEW", None, "empty"),
     ]
-    found = compare_facts(parsed(told()), parsed(new))
-    told_whole, told_counted = summarise_facts(found)[3], summarise_facts(found)[-1]
+    found = facts.compare_facts(parsed(told()), parsed(new))
+    told_whole, told_counted = facts.summarise_facts(found)[3], facts.summarise_facts(found)[-1]
     assert told_whole == "btl: self, vader -> self, sm"
     assert told_counted == "control variable, by name: 1 only old, 1 only new, 1 different"
-    off = compare_facts(parsed(told()), parsed(told(environment={"UCX_TLS": "none"})))
-    assert summarise_facts(off) == ["environment variable, by name: 1 different"]
+    off = facts.compare_facts(parsed(told()), parsed(told(environment={"UCX_TLS": "none"})))
+    assert facts.summarise_facts(off) == ["environment variable, by name: 1 different"]
     titles = [each.title for each in tabulate_facts(found)]
     assert titles[-3:] == [
         "control variable, user basic: 1 differs",
@@ -108,7 +92,7 @@ def test_each_kind_of_difference_is_told_by_name() -> None:
 
 def test_what_changed_stands_before_what_came_or_went() -> None:
     some = [
-        FactDifference("control variable", name, old, new, "user basic")
+        facts.FactDifference("control variable", name, old, new, "user basic")
         for name, old, new in (("a", None, "1"), ("b", "1", None), ("c", "1", "2"))
     ]
     (table,) = tabulate_facts(some)
@@ -124,7 +108,7 @@ def test_damaged_facts_are_refused_in_one_line(tmp_path, name: str, value: Any, 
     path = tmp_path / "facts.json"
     path.write_text(json.dumps(told(**{name: value})) + "\n")
     with declared.raises(UsageError, match=r"facts\.json: .*is damaged") as caught:
-        read_facts(path)
+        facts.read_facts(path)
     assert "\n" not in str(caught.value)
 
 
@@ -132,24 +116,24 @@ def test_a_launch_of_several_starts_has_told_its_facts_in_each(tmp_path):
     path = tmp_path / "facts.json"
     first, second = (json.dumps(told(linked_as=name)) for name in ("one", "two"))
     path.write_text(f"{first}\n{second}\n")
-    assert read_facts(path).linked_as == "one"
+    assert facts.read_facts(path).linked_as == "one"
     path.write_text(f"{first}\n{second[:-9]}\n")
     with pytest.raises(UsageError, match="is damaged"):
-        read_facts(path)
+        facts.read_facts(path)
 
 
 @plants("programs", "a launch that leaves no facts", "facts of a comparison", "", 2,
         "the launch told nothing of its MPI")  # fmt: skip
 def test_a_launch_that_told_nothing_is_said(tmp_path: Path, declared: Declared) -> None:
     with declared.raises(UsageError):
-        read_facts(tmp_path / "facts.json")
+        facts.read_facts(tmp_path / "facts.json")
 
 
 def test_a_long_library_text_without_names_is_one_fact() -> None:
     old = parsed(told(mpi_library="Open MPI v5.0.8, ident: 5.0.8"))
-    (other,) = compare_facts(parsed(told()), old)  # nor do two families have names in common
+    (other,) = facts.compare_facts(parsed(told()), old)  # nor do two families have names in common
     assert other.old == "MPICH Version: 4.3.2 MPICH ABI: 17:2:5" and other.new.startswith("Open MPI")
-    (found,) = compare_facts(old, replace(old, mpi_library="Open MPI v5.0.11, ident: 5.0.11"))
+    (found,) = facts.compare_facts(old, replace(old, mpi_library="Open MPI v5.0.11, ident: 5.0.11"))
     assert (found.name, found.new) == ("MPI library", "Open MPI v5.0.11, ident: 5.0.11")
 
 
@@ -159,11 +143,11 @@ def test_both_sides_ran_the_same_file_only_if_both_say_so() -> None:
         for name in ("", "0123456789abcdef", "fedcba9876543210")
     )
     said = "Both sides ran the same file (0123456789abcdef), built once against the standard ABI 1.0 of MPI"
-    assert describe_shared_program(one, one) == said
+    assert facts.describe_shared_program(one, one) == said
     others = ((one, other), (one, own), (own, one), (own, own), (None, one), (one, None))
-    assert [describe_shared_program(*pair) for pair in others] == [""] * len(others)
+    assert [facts.describe_shared_program(*pair) for pair in others] == [""] * len(others)
     for part in ({"program": "x"}, {"version": "1.0", "library": "/x"}):  # whose own file cannot be read
-        assert describe_shared_program(unread := replace(one, standard_abi=part), unread) == ""
+        assert facts.describe_shared_program(unread := replace(one, standard_abi=part), unread) == ""
 
 
 KIB = 1024
@@ -171,21 +155,23 @@ KIB = 1024
 
 def launches(
     side: str, limit: int, empty: float = 1e-6, rate: float = 1e10, layout: str = "2x2"
-) -> list[FingerprintLaunch]:
+) -> list[facts.FingerprintLaunch]:
     """Three launches of a library that needs a handshake of 4 us beyond a limit."""
     random = np.random.default_rng(limit)
     found = []
     for number in range(3):
         times = [
             (empty + n / rate + (4e-6 if n > limit else 0)) * float(np.exp(random.normal(0, 0.01)))
-            for n in SIZES
+            for n in facts.SIZES
         ]
-        found.append(FingerprintLaunch(side, number, "cpu", layout, "s", 1.0, SIZES, tuple(times)))
+        found.append(facts.FingerprintLaunch(side, number, "cpu", layout, "s", 1.0, facts.SIZES, tuple(times)))
     return found
 
 
-def fingerprint(old: Sequence[FingerprintLaunch], new: Sequence[FingerprintLaunch]) -> list[FingerprintPair]:
-    return build_fingerprints([*old, *new])
+def fingerprint(
+    old: Sequence[facts.FingerprintLaunch], new: Sequence[facts.FingerprintLaunch]
+) -> list[facts.FingerprintPair]:
+    return facts.build_fingerprints([*old, *new])
 
 
 def case(size: int, verdict: ComparisonVerdict, routine: str = "bcast", layout: str = "4x4") -> ComparedCase:
@@ -206,15 +192,15 @@ def test_empty_message_bandwidth_and_switch_are_those_put_in() -> None:
     assert pair.new.bandwidth == pytest.approx(1e10, rel=0.1)
     assert [each.below for each in pair.old.switches] == [64 * KIB]
     assert [each.below for each in pair.new.switches] == [8 * KIB]
-    told = tell_fingerprint(pair)
+    told = facts.tell_fingerprint(pair)
     assert told[2][0] == "switches after, inside a node (cpu)"
     assert told[2][1].startswith("64 KiB (1.") and told[2][2].startswith("8 KiB (")
-    assert describe_fingerprint(MOVED)["cpu/2x2"]["new"]["launches"] == 3
+    assert facts.describe_fingerprint(MOVED)["cpu/2x2"]["new"]["launches"] == 3
 
 
 def placed(
-    some: Sequence[FingerprintLaunch], cores: Sequence[float | None], moved: bool = False
-) -> list[FingerprintLaunch]:
+    some: Sequence[facts.FingerprintLaunch], cores: Sequence[float | None], moved: bool = False
+) -> list[facts.FingerprintLaunch]:
     both = zip(some, cores, strict=True)
     return [replace(each, core_latency=where, moved=moved) for each, where in both]
 
@@ -255,7 +241,7 @@ def test_a_moved_switch_covers_the_slower_cases_in_between() -> None:
 
 
 def test_only_a_control_variable_names_the_switch() -> None:
-    fact = FactDifference(VARIABLE, "EAGER_LIMIT", "65536", "8192")
+    fact = facts.FactDifference(facts.VARIABLE, "EAGER_LIMIT", "65536", "8192")
     assert explain_slower(SLOW, MOVED, [fact]).startswith("EAGER_LIMIT that went from 64 KiB to 8")
     for other in (replace(fact, new="16384"), replace(fact, old="8192"), replace(fact, old="no")):
         assert explain_slower(SLOW, MOVED, [other]).startswith("A switch of ping-pong")
@@ -275,7 +261,9 @@ SAME, SLOWER = ComparisonVerdict.SAME, ComparisonVerdict.SLOWER
         (SLOW, BACKWARDS),  # messages became faster
     ],
 )
-def test_nothing_is_claimed_beyond_the_data(cases: list[ComparedCase], pairs: list[FingerprintPair]) -> None:
+def test_nothing_is_claimed_beyond_the_data(
+    cases: list[ComparedCase], pairs: list[facts.FingerprintPair]
+) -> None:
     slower = sum(each.verdict == SLOWER for each in cases)
     found = explain_slower(cases, pairs)
     assert found == f"Nothing in the fingerprint covers half of the {slower} slower cases"

@@ -1,7 +1,5 @@
 """A history finds the version at which a case stepped, and tells what fails with a version or is not in it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A comparison is judged whole: nothing that fails is left out, and no pair counts that ran otherwise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -9,14 +7,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.features.compare import data
-from postprocess.features.compare.data import (
-    NEW,
-    OLD,
-    CaseValue,
-    ComparedSide,
-    ReferenceEffects,
-    StoredComparison,
-)
+from postprocess.features.compare.data import CaseValue
 from postprocess.features.compare.judge import ComparisonVerdict, Decision, judge_comparison
 from postprocess.features.compare.pairs import draw_block
 from postprocess.features.compare.text import format_comparison_text
@@ -34,26 +25,28 @@ BOTH = {BCAST: value(1e-6)}
 CRASHED = failing("crashed", "signal")
 
 
-def compared(old: dict[str, CaseValue], new: dict[str, CaseValue], binding: str = "core") -> StoredComparison:
+def compared(
+    old: dict[str, CaseValue], new: dict[str, CaseValue], binding: str = "core"
+) -> data.StoredComparison:
     """16 pairs, each value off by a little in a fixed way."""
     passes = []
     for block in range(9):
-        for position, side in enumerate(draw_block(7, block) if block else (OLD, NEW)):
+        for position, side in enumerate(draw_block(7, block) if block else (data.OLD, data.NEW)):
             off = 1 + 0.002 * ((3 * block + 2 * position) % 5)
             cases = {
                 key: replace(each, value=each.value * off) if each.value else each
-                for key, each in (old if side == OLD else new).items()
+                for key, each in (old if side == data.OLD else new).items()
             }
-            place = {"nodes": "n1", "binding": "core" if side == OLD else binding}
+            place = {"nodes": "n1", "binding": "core" if side == data.OLD else binding}
             passes.append(make_pass(block, position, side, cases, place=place))
-    return StoredComparison(HEADER, (6, 10, 16), tuple(passes))
+    return data.StoredComparison(HEADER, (6, 10, 16), tuple(passes))
 
 
 def test_texts_of_a_comparison_do_nothing_to_a_terminal() -> None:
     """Its folder may be another's."""
     judged = judge_comparison(compared(BOTH, BOTH))
-    header = replace(HEADER, old=ComparedSide("\x1b[2J", "mpich-4_3_2"))
-    effects = ReferenceEffects("\x1b[31m", {"key": "\u202ewhy"})
+    header = replace(HEADER, old=data.ComparedSide("\x1b[2J", "mpich-4_3_2"))
+    effects = data.ReferenceEffects("\x1b[31m", {"key": "\u202ewhy"})
     said = format_comparison_text(replace(judged, header=header, effects=effects))
     assert r"\x1b[2J" in said and said.replace("\n", "").isprintable()
 
@@ -115,9 +108,9 @@ def test_a_control_that_moved_voids_the_comparison() -> None:
 @pytest.mark.parametrize(
     ("side", "new", "verdict", "reason"),
     [
-        (NEW, 1e-6, ComparisonVerdict.BROKEN, "crashed: signal (1 of 18 launches)"),
-        (OLD, 3e-6, ComparisonVerdict.SLOWER, "old: crashed: signal (1 of 18 launches)"),
-        (OLD, 1e-6, ComparisonVerdict.SAME, "old: crashed: signal (1 of 18 launches)"),
+        (data.NEW, 1e-6, ComparisonVerdict.BROKEN, "crashed: signal (1 of 18 launches)"),
+        (data.OLD, 3e-6, ComparisonVerdict.SLOWER, "old: crashed: signal (1 of 18 launches)"),
+        (data.OLD, 1e-6, ComparisonVerdict.SAME, "old: crashed: signal (1 of 18 launches)"),
     ],
 )
 def test_one_failed_launch_breaks_the_new_side_and_excuses_nothing_of_the_old(side, new, verdict, reason):
@@ -129,7 +122,7 @@ def test_one_failed_launch_breaks_the_new_side_and_excuses_nothing_of_the_old(si
 
 def test_blocks_are_of_either_kind_and_come_again() -> None:
     kinds = {draw_block(seed, number) for seed in range(9) for number in (1, 2)}
-    assert kinds == {(OLD, NEW, NEW, OLD), (NEW, OLD, OLD, NEW)}
+    assert kinds == {(data.OLD, data.NEW, data.NEW, data.OLD), (data.NEW, data.OLD, data.OLD, data.NEW)}
     assert all(draw_block(s, 1) == draw_block(s, 1) != draw_block(s, 2) for s in range(9))
 
 
@@ -147,7 +140,7 @@ def test_what_is_written_is_read_again_without_a_broken_end(tmp_path: Path) -> N
 LOST = failing("incomplete", "never started: waited 2 s", lost=True)
 
 
-@pytest.mark.parametrize("side", [OLD, NEW])
+@pytest.mark.parametrize("side", [data.OLD, data.NEW])
 def test_a_launch_that_the_machine_lost_is_no_failure_of_its_side(side: str) -> None:
     stored = compared(BOTH, BOTH)
     judged = judge_comparison(replace(stored, passes=(*stored.passes, make_pass(9, 0, side, {BCAST: LOST}))))
@@ -156,7 +149,7 @@ def test_a_launch_that_the_machine_lost_is_no_failure_of_its_side(side: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("side", "verdict"), [(OLD, ComparisonVerdict.MENDED), (NEW, ComparisonVerdict.BROKEN)]
+    ("side", "verdict"), [(data.OLD, ComparisonVerdict.MENDED), (data.NEW, ComparisonVerdict.BROKEN)]
 )
 def test_a_side_whose_jobs_never_start_fails(side: str, verdict: ComparisonVerdict) -> None:
     stored = compared(BOTH, BOTH)
@@ -177,9 +170,9 @@ def test_a_side_whose_jobs_never_start_fails(side: str, verdict: ComparisonVerdi
 )
 def test_simulated_time_decides_in_one_block_if_it_repeats(ratios, verdict, reason):
     passes = []
-    for position, side in enumerate((OLD, NEW, NEW, OLD)):
-        seconds = 1e-6 * (ratios[position // 2] if side == NEW else 1.0)
+    for position, side in enumerate((data.OLD, data.NEW, data.NEW, data.OLD)):
+        seconds = 1e-6 * (ratios[position // 2] if side == data.NEW else 1.0)
         passes.append(make_pass(1, position, side, {BCAST: CaseValue(seconds, "s", exact=True)}))
-    (case,) = judge_comparison(StoredComparison(HEADER, (2,), tuple(passes))).cases
+    (case,) = judge_comparison(data.StoredComparison(HEADER, (2,), tuple(passes))).cases
     assert case.verdict == verdict and reason in case.reason
     assert reason or (case.ratio and math.isclose(case.ratio, ratios[0]))

@@ -1,7 +1,5 @@
 """What a comparison proposes: pairs that decide, settings to try, and what its pages show of contradictions."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import shlex

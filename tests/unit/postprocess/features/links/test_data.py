@@ -1,7 +1,5 @@
 """From the records of launches to matrices of pairs: nothing is passed over, and every trial is kept."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 
@@ -10,14 +8,8 @@ import polars as pl
 import pytest
 
 from postprocess.base.errors import UsageError
+from postprocess.features.links import data
 from postprocess.features.links.command import describe_missed_pairs
-from postprocess.features.links.data import (
-    build_sweeps,
-    find_unplayed_pairs,
-    iter_pair_trials,
-    natural_sort_key,
-    write_pair_trials,
-)
 from postprocess.features.links.text import check_sweep_launch
 from postprocess.model.verdict import Verdict
 from tests.support.factories import record
@@ -36,8 +28,8 @@ def seconds(a: str, b: str, size: int) -> float:
 @pytest.mark.parametrize("nodes", [SEVEN[:4], SEVEN[:5], SEVEN], ids=len)
 def test_every_pair_has_its_own_time(tmp_path: Path, nodes):
     done = Tournament(seconds, nodes).finished(tmp_path)
-    assert not find_unplayed_pairs(done)
-    (sweep,) = build_sweeps([done])
+    assert not data.find_unplayed_pairs(done)
+    (sweep,) = data.build_sweeps([done])
     assert (sweep.nodes, sweep.launches, sweep.missing) == (nodes, 1, [])
     assert sweep.pairs == len(nodes) * (len(nodes) - 1) // 2
     kinds = [(each.bytes, each.statistic) for each in sweep.measures]
@@ -56,7 +48,7 @@ def test_ranks_are_told_by_their_nodes_whatever_their_order(tmp_path: Path):
         Tournament(seconds, nodes, number=number).finished(tmp_path)
         for number, nodes in enumerate([("n1", "n2", "n10", "n4"), ("n10", "n4", "n2", "n1")], 1)
     ]
-    (sweep,) = build_sweeps(launches)
+    (sweep,) = data.build_sweeps(launches)
     assert sweep.nodes == ("n1", "n2", "n4", "n10")
     assert not sweep.missing
     for measure in sweep.measures:
@@ -75,7 +67,7 @@ def test_a_round_in_which_the_wrong_ranks_played_is_incorrect(tmp_path: Path, de
 
     done = check_sweep_launch(Tournament(seconds).finished(tmp_path, again))
     declared.check_case(done.outcome.verdict, done.outcome.reason)
-    assert not build_sweeps([done])
+    assert not data.build_sweeps([done])
 
 
 @plants("data", "wrong data in one round", "a sweep of links", "incorrect", 1,
@@ -88,7 +80,7 @@ def test_wrong_data_of_one_round_fails_the_whole_sweep(tmp_path: Path, declared:
     assert done.outcome.records
     done = check_sweep_launch(done)
     declared.check_case(done.outcome.verdict, done.outcome.reason)
-    assert not build_sweeps([done])
+    assert not data.build_sweeps([done])
 
 
 class Shortened(Tournament):
@@ -104,7 +96,7 @@ class Shortened(Tournament):
 def test_a_round_that_was_not_planned_is_incomplete_and_names_the_pairs(tmp_path, declared):
     done = check_sweep_launch(Shortened(seconds).finished(tmp_path))
     declared.check_case(done.outcome.verdict, done.outcome.reason)
-    assert not build_sweeps([done])
+    assert not data.build_sweeps([done])
 
 
 def test_two_ranks_on_a_node_are_no_pair_of_nodes(tmp_path: Path):
@@ -122,7 +114,7 @@ def test_launches_on_different_nodes_lack_pairs_and_they_are_named(tmp_path: Pat
         Tournament(seconds, nodes, number=number).finished(tmp_path)
         for number, nodes in enumerate([("n1", "n2", "n3", "n4"), ("n1", "n2", "n3", "n5")], 1)
     ]
-    (sweep,) = build_sweeps(launches)
+    (sweep,) = data.build_sweeps(launches)
     assert ("n4", "n5") in sweep.missing
     assert ("n1", "n2") not in sweep.missing
     assert len(sweep.missing) == 7
@@ -133,25 +125,25 @@ def test_a_failed_launch_takes_its_sweep_along(tmp_path: Path):
     good = Tournament(seconds).finished(tmp_path)
     bad = Tournament(seconds, number=2).finished(tmp_path, lambda records: records.pop())
     assert bad.outcome.records is None
-    assert not build_sweeps([good, bad])
+    assert not data.build_sweeps([good, bad])
 
 
 def test_late_and_dropped_trials_do_not_count(tmp_path: Path):
     done = Tournament(seconds).finished(tmp_path)
-    for pair in iter_pair_trials(done):
+    for pair in data.iter_pair_trials(done):
         assert pair.counts.tolist() == [False, *[True] * (TRIALS - 1)]
 
 
 def test_every_trial_of_every_pair_is_kept(tmp_path: Path):
     done = Tournament(seconds).finished(tmp_path)
-    path = write_pair_trials(tmp_path, "20261121T120000Z-1", [done])
+    path = data.write_pair_trials(tmp_path, "20261121T120000Z-1", [done])
     rows = pl.read_parquet(path).filter(routine="tournament", bytes=8, node_a="n2", node_b="n3")
     assert rows["t"].to_list() == [Tournament(seconds).trials("n2", "n3", 8)]
     assert pl.read_parquet(path).height == 2 * (6 + 3)
     with pytest.raises(UsageError, match="20261121T120000Z-1"):
-        write_pair_trials(tmp_path, "20261121T120000Z-1", [done])
+        data.write_pair_trials(tmp_path, "20261121T120000Z-1", [done])
 
 
 def test_nodes_are_in_the_order_of_their_numbers():
     expected = ["n1-eth9", "n1-eth10", "n2", "n10"]
-    assert sorted(["n10", "n2", "n1-eth10", "n1-eth9"], key=natural_sort_key) == expected
+    assert sorted(["n10", "n2", "n1-eth10", "n1-eth9"], key=data.natural_sort_key) == expected

@@ -1,7 +1,5 @@
 """The analysis of all pairs of nodes: what is named on made-up machines, and what is not."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -11,16 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postprocess.features.links import detect
-from postprocess.features.links.detect import (
-    ALPHA,
-    PairTimes,
-    SweepAnalysis,
-    analyse_sweep,
-    compute_median_interval,
-    compute_p_values,
-    count_launches_needed,
-    find_persistent_excess,
-)
 from tests.support.factories.links import Machine
 
 #: Of a healthy machine; with at most one false alarm in a hundred two are very unlikely.
@@ -28,14 +16,14 @@ SWEEPS = 40
 EXACT = Machine(node_spread=0, pair_spread=0, noise=0, disturbed=0, launches=1)
 
 
-def named(analysis: SweepAnalysis) -> set[tuple[int, ...]]:
+def named(analysis: detect.SweepAnalysis) -> set[tuple[int, ...]]:
     """Every node and pair that is named."""
     return {each.who for each in (*analysis.nodes, *analysis.pairs)}
 
 
 def rate(machine: Machine, who: tuple[int, ...] | None = None, sweeps: int = SWEEPS) -> float:
     """Share of sweeps that name this, or anything at all."""
-    found = [named(analyse_sweep(machine.measures((sweeps, n)))) for n in range(sweeps)]
+    found = [named(detect.analyse_sweep(machine.measures((sweeps, n)))) for n in range(sweeps)]
     return sum(who in each if who else bool(each) for each in found) / sweeps
 
 
@@ -54,7 +42,7 @@ def rate(machine: Machine, who: tuple[int, ...] | None = None, sweeps: int = SWE
     ids=str,
 )
 def test_a_healthy_machine_is_healthy(nodes, more):
-    machine = Machine(nodes=nodes, launches=count_launches_needed(nodes, 4), **more)
+    machine = Machine(nodes=nodes, launches=detect.count_launches_needed(nodes, 4), **more)
     assert rate(machine) <= 1 / SWEEPS
 
 
@@ -78,43 +66,43 @@ def test_a_planted_fault_is_named(machine, who):
 
 
 def test_a_slow_node_is_one_finding_and_its_pairs_are_none():
-    found = analyse_sweep(replace(EXACT, slow_nodes={5: 1.9}).measures((1,)), exact=True)
+    found = detect.analyse_sweep(replace(EXACT, slow_nodes={5: 1.9}).measures((1,)), exact=True)
     assert named(found) == {(5,)}
     assert [each.factor for each in found.nodes] == pytest.approx([1.9] * 4)
     assert all(each.slow == each.of == 15 for each in found.nodes)
 
 
 def test_a_slow_pair_does_not_name_its_nodes():
-    found = analyse_sweep(replace(EXACT, slow_pairs={(2, 7): 2.0}).measures((1,)), exact=True)
+    found = detect.analyse_sweep(replace(EXACT, slow_pairs={(2, 7): 2.0}).measures((1,)), exact=True)
     assert named(found) == {(2, 7)}
     assert all(each.factor == pytest.approx(2.0) for each in found.pairs)
 
 
 def test_a_node_with_some_of_its_pairs_slow_has_bad_links():
     pairs = {(0, other): 3.0 for other in range(1, 8)}
-    found = analyse_sweep(replace(EXACT, slow_pairs=pairs).measures((1,)), exact=True)
+    found = detect.analyse_sweep(replace(EXACT, slow_pairs=pairs).measures((1,)), exact=True)
     assert named(found) == set(pairs)
     pairs = {(0, other): 3.0 for other in range(1, 11)}
-    found = analyse_sweep(replace(EXACT, slow_pairs=pairs).measures((1,)), exact=True)
+    found = detect.analyse_sweep(replace(EXACT, slow_pairs=pairs).measures((1,)), exact=True)
     assert (0,) not in named(found)
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.09])
 def test_trifles_are_not_named(factor):
     machine = replace(EXACT, slow_nodes={1: factor}, slow_pairs={(2, 3): factor})
-    assert not named(analyse_sweep(machine.measures((1,)), exact=True))
-    assert named(analyse_sweep(replace(machine, slow_nodes={1: 1.12}).measures((1,)), exact=True))
+    assert not named(detect.analyse_sweep(machine.measures((1,)), exact=True))
+    assert named(detect.analyse_sweep(replace(machine, slow_nodes={1: 1.12}).measures((1,)), exact=True))
 
 
 def test_a_passing_disturbance_of_a_pair_is_not_a_bad_link():
     measure = replace(EXACT, launches=4).measure(np.random.default_rng(1))
     measure.times[:3, 2, 7] = measure.times[:3, 7, 2] = 9.0
-    assert not named(analyse_sweep([measure]))
+    assert not named(detect.analyse_sweep([measure]))
 
 
 def test_one_launch_cannot_tell_a_bad_link_from_a_disturbance():
     machine = replace(EXACT, slow_pairs={(2, 7): 9.0})
-    found = analyse_sweep(machine.measures((1,)))
+    found = detect.analyse_sweep(machine.measures((1,)))
     assert not found.pairs
     assert {each.who for each in found.suspects} == {(2, 7)}
     assert all(math.isinf(each.pair) for each in found.limits)
@@ -122,21 +110,21 @@ def test_one_launch_cannot_tell_a_bad_link_from_a_disturbance():
 
 def test_the_more_others_are_disturbed_the_less_sure_is_what_is_slow_throughout():
     excess = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, math.nan]])
-    slow = find_persistent_excess(excess, 0.5)
+    slow = detect.find_persistent_excess(excess, 0.5)
     assert slow.tolist() == [True, False, False, False]
-    assert compute_p_values(excess, slow, 0.5)[0] == pytest.approx(2 / 4 * 1 / 3)
+    assert detect.compute_p_values(excess, slow, 0.5)[0] == pytest.approx(2 / 4 * 1 / 3)
     excess[1, 0] = math.nan
-    found = compute_p_values(excess, find_persistent_excess(excess, 0.5), 0.5)[0]
+    found = detect.compute_p_values(excess, detect.find_persistent_excess(excess, 0.5), 0.5)[0]
     assert found == pytest.approx(2 / 4)
 
 
 def test_the_more_is_looked_at_the_surer_it_must_be():
     machine = replace(EXACT, nodes=8, slow_nodes={2: 2.0}, launches=5)
     (measure,) = machine.measures((1,))[:1]
-    few, many = analyse_sweep([measure] * 2), analyse_sweep([measure] * 40)
+    few, many = detect.analyse_sweep([measure] * 2), detect.analyse_sweep([measure] * 40)
     assert few.looked_at * 20 == many.looked_at
-    assert few.nodes and few.p(few.nodes[0]) <= ALPHA
-    assert not many.nodes and many.p(many.suspects[0]) > ALPHA
+    assert few.nodes and few.p(few.nodes[0]) <= detect.ALPHA
+    assert not many.nodes and many.p(many.suspects[0]) > detect.ALPHA
 
 
 def test_pairs_of_two_switches_are_compared_with_their_kind_where_it_is_known():
@@ -144,15 +132,15 @@ def test_pairs_of_two_switches_are_compared_with_their_kind_where_it_is_known():
     measures = machine.measures((1,))
     switch = tuple(node // 8 for node in range(16))
     known = [replace(each, switch=switch) for each in measures]
-    assert not named(analyse_sweep(measures, exact=True))
-    assert named(analyse_sweep(known, exact=True)) == {(0, 1)}
+    assert not named(detect.analyse_sweep(measures, exact=True))
+    assert named(detect.analyse_sweep(known, exact=True)) == {(0, 1)}
 
 
 def test_missing_pairs_are_no_findings():
     (measure,) = replace(EXACT, launches=4, slow_nodes={5: 2.0}).measures((1,))[:1]
     measure.times[:, 3, :] = measure.times[:, :, 3] = np.nan
     measure.times[0, 8, 9] = measure.times[0, 9, 8] = np.nan
-    found = analyse_sweep([measure])
+    found = detect.analyse_sweep([measure])
     assert named(found) == {(5,)}
     assert found.nodes[0].of == 14
     assert found.looked_at == 15 + 15 * 14 // 2
@@ -160,7 +148,7 @@ def test_missing_pairs_are_no_findings():
 
 @pytest.mark.parametrize("machine", [Machine(nodes=8, launches=5), Machine(nodes=16, launches=4)], ids=str)
 def test_what_would_have_been_seen_is_seen(machine):
-    limits = analyse_sweep(machine.measures((0,))).limits
+    limits = detect.analyse_sweep(machine.measures((0,))).limits
     node = max(each.node for each in limits)
     pair = max(each.pair for each in limits)
     assert rate(replace(machine, slow_nodes={2: 1 + node}), (2,), 20) >= 0.8
@@ -169,24 +157,24 @@ def test_what_would_have_been_seen_is_seen(machine):
 
 def test_what_else_would_have_been_seen_is_told_beside_a_finding():
     machine = replace(EXACT, launches=5, slow_nodes={2: 3.0})
-    found = analyse_sweep(machine.measures((1,)))
+    found = detect.analyse_sweep(machine.measures((1,)))
     assert named(found) == {(2,)}
     assert all(each.node == pytest.approx(0.1) for each in found.limits)
 
 
 def test_enough_launches_are_enough_for_a_bad_link():
     for nodes in (4, 6, 8, 16, 64):
-        launches = count_launches_needed(nodes, 4)
+        launches = detect.count_launches_needed(nodes, 4)
         machine = replace(EXACT, nodes=nodes, launches=launches, slow_pairs={(1, 2): 3.0})
-        assert named(analyse_sweep(machine.measures((1,)))) == {(1, 2)}
-    assert count_launches_needed(256, 4) == 4
+        assert named(detect.analyse_sweep(machine.measures((1,)))) == {(1, 2)}
+    assert detect.count_launches_needed(256, 4) == 4
 
 
 def test_interval_is_that_of_the_sign_test():
     values = np.arange(21.0)
     # Of 21 at most 5 are below the median with 1.3%, at most 6 with 3.9%.
-    assert compute_median_interval(values) == (5.0, 15.0)
-    assert compute_median_interval(values[:5]) == (0.0, 4.0)
+    assert detect.compute_median_interval(values) == (5.0, 15.0)
+    assert detect.compute_median_interval(values[:5]) == (0.0, 4.0)
 
 
 @settings(max_examples=50)
@@ -205,6 +193,6 @@ def test_quantiles_leave_out_what_is_missing(values, share):
 def test_names_and_units_do_not_matter(order, unit):
     machine = Machine(nodes=8, launches=4, slow_nodes={1: 2.0}, slow_pairs={(4, 6): 3.0})
     (measure,) = machine.measures((5,))[:1]
-    other = PairTimes(8, "median", measure.times[:, order, :][:, :, order] * unit)
-    back = {tuple(sorted(order[node] for node in who)) for who in named(analyse_sweep([other]))}
-    assert back == named(analyse_sweep([measure])) == {(1,), (4, 6)}
+    other = detect.PairTimes(8, "median", measure.times[:, order, :][:, :, order] * unit)
+    back = {tuple(sorted(order[node] for node in who)) for who in named(detect.analyse_sweep([other]))}
+    assert back == named(detect.analyse_sweep([measure])) == {(1,), (4, 6)}

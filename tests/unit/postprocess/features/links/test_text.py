@@ -1,7 +1,5 @@
 """What is said and drawn of a sweep: one line for each node, link or path, verdicts, and the page."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -16,28 +14,10 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.features.links import command, page
 from postprocess.features.links import command as links
-from postprocess.features.links.command import (
-    LinksDemand,
-    analyse_sweeps,
-    find_touched_rounds,
-    format_links_headline,
-    judge_links,
-    list_links_failures,
-    plan_sweep,
-)
 from postprocess.features.links.data import PairSweep
 from postprocess.features.links.detect import analyse_sweep
-from postprocess.features.links.page import (
-    MISSING,
-    STEPS,
-    PairHeatMap,
-    SweepReport,
-    assign_colour_steps,
-    build_links_document,
-    choose_label_positions,
-    draw_heat_map,
-)
 from postprocess.features.links.text import (
     describe_contention,
     describe_coverage,
@@ -58,22 +38,22 @@ from tests.support.factories.links import Machine, Tournament
 from tests.support.faults import Declared, plants
 
 NODES = tuple(f"n{number}" for number in range(1, 9))
-DEMAND = LinksDemand(launches=None)
+DEMAND = command.LinksDemand(launches=None)
 EXACT = Machine(8, node_spread=0, pair_spread=0, noise=0, disturbed=0, launches=1)
 
 
-def told_of(machine: Machine, exact: bool = True) -> SweepReport:
+def told_of(machine: Machine, exact: bool = True) -> page.SweepReport:
     """What is told of a made-up machine."""
     names = tuple(f"n{number}" for number in range(machine.nodes))
     measures = tuple(machine.measures((3,))[1:3])
     sweep = PairSweep("cluster:work", "mpich-5_0_2", names, measures, {}, exact)
     analysis = analyse_sweep(measures, exact=exact)
-    return SweepReport(
+    return page.SweepReport(
         sweep, analysis, describe_findings(sweep, analysis), [describe_coverage(sweep, analysis)]
     )
 
 
-def texts(told: SweepReport) -> list[str]:
+def texts(told: page.SweepReport) -> list[str]:
     return [each.text for each in told.findings]
 
 
@@ -88,7 +68,6 @@ def slow(bad: set[str], factor: float = 3.0):
 
 
 def launches_of(tmp_path: Path, times, number: int = 5, nodes=NODES) -> list[FinishedLaunch]:
-    """So many launches."""
     return [Tournament(times, nodes, number=each).finished(tmp_path) for each in range(1, number + 1)]
 
 
@@ -139,10 +118,12 @@ def test_what_is_slow_but_not_surely_is_told_and_not_named():
     assert large.startswith("at 1 MB no node")
 
 
-def placed(tmp_path: Path, times, nodes: int, per_switch: int) -> SweepReport:
+def placed(tmp_path: Path, times, nodes: int, per_switch: int) -> page.SweepReport:
     """What is told of so many nodes with so many at a switch."""
     names = tuple(f"n{number}" for number in range(1, nodes + 1))
-    (told,) = analyse_sweeps(launches_of(tmp_path, times, nodes=names), replace(DEMAND, per_switch=per_switch))
+    (told,) = command.analyse_sweeps(
+        launches_of(tmp_path, times, nodes=names), replace(DEMAND, per_switch=per_switch)
+    )
     return told
 
 
@@ -201,7 +182,7 @@ def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypa
 
 
 def test_contention_is_what_is_left_when_all_are_busy(tmp_path: Path):
-    (told,) = analyse_sweeps(launches_of(tmp_path, slow(set())), DEMAND)
+    (told,) = command.analyse_sweeps(launches_of(tmp_path, slow(set())), DEMAND)
     said = describe_contention(told.sweep)
     assert said.startswith("with all nodes busy a pair has 100% of the bandwidth")
     assert not describe_contention(replace(told.sweep, quiet={}))
@@ -209,20 +190,20 @@ def test_contention_is_what_is_left_when_all_are_busy(tmp_path: Path):
 
 def test_launches_of_a_slow_node_regress_where_it_played(tmp_path: Path):
     launches = launches_of(tmp_path, slow({"n3"}))
-    (told,) = analyse_sweeps(launches, DEMAND)
+    (told,) = command.analyse_sweeps(launches, DEMAND)
     assert [found.kind for found in told.findings] == ["node"]
-    results = judge_links(launches, [told], "./plumbline links")
+    results = command.judge_links(launches, [told], "./plumbline links")
     regressed = {each.case.routine for each in results if each.verdict == Verdict.REGRESSED}
     assert regressed == {"tournament"}
-    assert not list_links_failures(results, [told])
+    assert not command.list_links_failures(results, [told])
     assert {each.rerun for each in results} == {"./plumbline links"}
 
 
 def test_only_the_round_of_a_slow_pair_regresses(tmp_path: Path):
     launches = launches_of(tmp_path, slow({"n2-n5"}))
-    (told,) = analyse_sweeps(launches, DEMAND)
+    (told,) = command.analyse_sweeps(launches, DEMAND)
     assert [found.kind for found in told.findings] == ["link"]
-    results = judge_links(launches, [told], "")
+    results = command.judge_links(launches, [told], "")
     regressed = [each.case for each in results if each.verdict == Verdict.REGRESSED]
     (peer,) = {case.peer for case in regressed}
     assert (1, 4) in Tournament(slow(set()), NODES).pairs(peer)
@@ -231,34 +212,36 @@ def test_only_the_round_of_a_slow_pair_regresses(tmp_path: Path):
 
 def test_a_launch_on_other_nodes_has_no_round_of_a_slow_pair(tmp_path: Path):
     launches = launches_of(tmp_path, slow({"n2-n5"}))
-    (told,) = analyse_sweeps(launches, DEMAND)
+    (told,) = command.analyse_sweeps(launches, DEMAND)
     one = told.analysis.pairs[0]
     others = Tournament(slow(set()), ("n1", "n3", "n5", "n7")).finished(tmp_path)
     assert one.who == (1, 4)
-    assert find_touched_rounds(told, one, launches[:1]) and not find_touched_rounds(told, one, [others])
+    assert command.find_touched_rounds(told, one, launches[:1]) and not command.find_touched_rounds(
+        told, one, [others]
+    )
 
 
 def test_a_healthy_machine_passes(tmp_path: Path):
     launches = launches_of(tmp_path, slow(set()))
-    (told,) = analyse_sweeps(launches, DEMAND)
+    (told,) = command.analyse_sweeps(launches, DEMAND)
     assert not told.findings
-    assert {each.verdict for each in judge_links(launches, [told], "")} == {Verdict.PASS}
+    assert {each.verdict for each in command.judge_links(launches, [told], "")} == {Verdict.PASS}
 
 
 def test_a_launch_that_failed_is_told_and_nothing_is_said_of_its_nodes(tmp_path: Path):
     launches = launches_of(tmp_path, slow({"n3"}))
     launches[2] = replace(launches[2], outcome=fail_launch(Verdict.CRASHED, "the job ended"))
-    assert not analyse_sweeps(launches, DEMAND)
-    lines = list_links_failures(judge_links(launches, [], ""), [])
+    assert not command.analyse_sweeps(launches, DEMAND)
+    lines = command.list_links_failures(command.judge_links(launches, [], ""), [])
     assert lines == ["local:cpu with mpich-5_0_2: crashed: the job ended"]
-    assert format_links_headline(0, lines) == "Not all pairs were measured"
+    assert command.format_links_headline(0, lines) == "Not all pairs were measured"
 
 
 def test_pairs_that_a_launch_lacks_fail_the_sweep(tmp_path: Path):
     launches = launches_of(tmp_path, slow(set()))
     launches[0] = Tournament(slow(set()), (*NODES[:7], "n9")).finished(tmp_path)
-    (told,) = analyse_sweeps(launches, DEMAND)
-    (line,) = list_links_failures(judge_links(launches, [told], ""), [told])
+    (told,) = command.analyse_sweeps(launches, DEMAND)
+    (line,) = command.list_links_failures(command.judge_links(launches, [told], ""), [told])
     assert line.startswith("local:cpu with mpich-5_0_2: not measured in every launch: n1-n8, n1-n9")
 
 
@@ -273,7 +256,7 @@ def test_one_process_is_asked_for_on_each_node():
 def test_too_few_nodes_are_refused(monkeypatch, declared: Declared):
     monkeypatch.setattr(links, "make_plan", lambda *_: [planned()])
     with declared.raises(UsageError, match="local:cpu: 2 nodes: at least 4 nodes are needed"):
-        plan_sweep(None, Selection(Path("site.py")), DEMAND, Progress())
+        command.plan_sweep(None, Selection(Path("site.py")), DEMAND, Progress())
 
 
 @plants("use", "a machine of one node", "`links`", "", 2,
@@ -284,14 +267,14 @@ def test_a_machine_without_nodes_to_compare_is_told_so(monkeypatch, declared: De
 
     monkeypatch.setattr(links, "make_plan", nothing)
     with declared.raises(UsageError):
-        plan_sweep(None, Selection(Path("site.py")), DEMAND, Progress())
+        command.plan_sweep(None, Selection(Path("site.py")), DEMAND, Progress())
 
 
 def test_only_a_page_without_findings_and_failures_is_good(tmp_path: Path):
     session = Session(tmp_path, "links", "site", ["./plumbline"], False)
     slow_node = replace(EXACT, slow_nodes={3: 1.9})
     tones = [
-        build_links_document(session, [told_of(machine)], failures, "").tone
+        page.build_links_document(session, [told_of(machine)], failures, "").tone
         for machine, failures in ((EXACT, []), (EXACT, ["failed"]), (slow_node, []))
     ]
     assert tones == [Tone.GOOD, Tone.BAD, Tone.BAD]
@@ -302,8 +285,8 @@ def test_every_cell_is_drawn_once(number: int):
     """The areas of all paths together are the area of the map."""
     ratios = np.exp(np.random.default_rng(1).normal(0, 0.5, (number, number)))
     ratios[2, 3] = np.nan
-    shown = PairHeatMap("a & b", [f"n{i}" for i in range(number)], ratios, [1], [(0, 3)])
-    picture = ElementTree.fromstring(draw_heat_map(shown))
+    shown = page.PairHeatMap("a & b", [f"n{i}" for i in range(number)], ratios, [1], [(0, 3)])
+    picture = ElementTree.fromstring(page.draw_heat_map(shown))
     cell = min(max(520 / number, 2), 30)
     area = 0.0
     for path in picture.iter("path"):
@@ -318,16 +301,16 @@ def test_every_cell_is_drawn_once(number: int):
 
 
 def test_colours_begin_where_the_legend_says():
-    limits = [least for least, _, _ in STEPS]
-    assert assign_colour_steps(np.array(limits)).tolist() == list(range(len(STEPS)))
-    below = assign_colour_steps(np.array(limits[1:]) * 0.999).tolist()
-    assert below == list(range(len(STEPS) - 1))
-    assert assign_colour_steps(np.array([np.nan])).tolist() == [MISSING]
+    limits = [least for least, _, _ in page.STEPS]
+    assert page.assign_colour_steps(np.array(limits)).tolist() == list(range(len(page.STEPS)))
+    below = page.assign_colour_steps(np.array(limits[1:]) * 0.999).tolist()
+    assert below == list(range(len(page.STEPS) - 1))
+    assert page.assign_colour_steps(np.array([np.nan])).tolist() == [page.MISSING]
 
 
 def test_names_do_not_overlap_and_marked_ones_come_first():
     for number, marked in ((4, {1}), (256, {77, 10, 200}), (64, set())):
         cell = min(max(520 / number, 2), 30)
-        places = sorted(choose_label_positions(number, marked, cell))
+        places = sorted(page.choose_label_positions(number, marked, cell))
         assert marked <= set(places)
         assert all((b - a) * cell >= 11 for a, b in pairwise(places))

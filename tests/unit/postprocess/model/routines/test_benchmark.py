@@ -1,7 +1,5 @@
 """A line of a table of benchmarks: refused if it means nothing, and the same again once it was stored."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, fields, replace
 from pathlib import Path

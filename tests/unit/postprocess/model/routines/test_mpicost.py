@@ -1,20 +1,9 @@
 """What Python knows of a routine of mpicost is what the program's own table says."""
 
-from __future__ import annotations
-
 import pytest
 
 from postprocess.model.case import Case
-from postprocess.model.routines.mpicost import (
-    COMPOSITIONS,
-    CONTROLS,
-    FAMILIES,
-    ROUTINES,
-    TOURNAMENT,
-    Routine,
-    find_routine,
-    format_routines,
-)
+from postprocess.model.routines import mpicost
 from tests.support.suite_source import Entry, read_entries, read_families
 
 ENTRIES = {each.name: each for each in read_entries()}
@@ -41,16 +30,16 @@ BLOCKS = {
 
 
 def pairs() -> list:
-    return [pytest.param(each, ENTRIES.get(each.name), id=each.name) for each in ROUTINES]
+    return [pytest.param(each, ENTRIES.get(each.name), id=each.name) for each in mpicost.ROUTINES]
 
 
 def test_both_tables_have_the_same_routines_in_the_same_order():
-    assert [each.name for each in ROUTINES] == list(ENTRIES)
+    assert [each.name for each in mpicost.ROUTINES] == list(ENTRIES)
 
 
 @pytest.mark.parametrize(("routine", "entry"), pairs())
-def test_a_routine_is_what_the_program_times(routine: Routine, entry: Entry):
-    untried = routine.name == TOURNAMENT or routine.on_request  # they are in no self-test
+def test_a_routine_is_what_the_program_times(routine: mpicost.Routine, entry: Entry):
+    untried = routine.name == mpicost.TOURNAMENT or routine.on_request  # they are in no self-test
     assert set(routine.calls) == (frozenset() if untried else entry.calls)
     assert routine.computes == (entry.combine != "NOTHING")
     assert routine.scaling.name == entry.scaling
@@ -60,36 +49,36 @@ def test_a_routine_is_what_the_program_times(routine: Routine, entry: Entry):
 
 
 @pytest.mark.parametrize(("routine", "entry"), pairs())
-def test_a_test_of_the_papers_has_a_size_in_them(routine: Routine, entry: Entry):
+def test_a_test_of_the_papers_has_a_size_in_them(routine: mpicost.Routine, entry: Entry):
     assert bool(routine.test) == (routine.name in read_families()["luecke"])
     operator = "" if entry.combine == "NOTHING" else f"_{entry.combine.lower()}"
     assert routine.test in ("", routine.name.removesuffix(operator))
 
 
 @pytest.mark.parametrize(("routine", "entry"), pairs())
-def test_a_control_calls_no_mpi_and_has_one_size(routine: Routine, entry: Entry):
+def test_a_control_calls_no_mpi_and_has_one_size(routine: mpicost.Routine, entry: Entry):
     assert bool(routine.control_bytes) == entry.operation.startswith("alone_")
     if routine.control_bytes:
         assert entry.sizes == str(routine.control_bytes)
-        assert CONTROLS[routine.name] == [routine.control_bytes]
+        assert mpicost.CONTROLS[routine.name] == [routine.control_bytes]
 
 
 def test_a_family_of_compositions_has_them_all_beside_what_they_replace():
-    in_python = {each.name for each in ROUTINES if each.family == COMPOSITIONS}
-    replaced = {each.replaces for each in ROUTINES if each.replaces}
+    in_python = {each.name for each in mpicost.ROUTINES if each.family == mpicost.COMPOSITIONS}
+    replaced = {each.replaces for each in mpicost.ROUTINES if each.replaces}
     assert set(read_families()["compositions"]) == in_python | replaced
-    assert set(FAMILIES["compositions"]) == in_python
+    assert set(mpicost.FAMILIES["compositions"]) == in_python
     assert all(ENTRIES[name].name for name in replaced)
 
 
 @pytest.mark.parametrize("family", ["swaps", "sends"])
 def test_other_families_are_the_same_in_both_tables(family: str):
-    assert tuple(read_families()[family]) == FAMILIES[family]
+    assert tuple(read_families()[family]) == mpicost.FAMILIES[family]
 
 
 @pytest.mark.parametrize("processes", [2, 3, 64])
 @pytest.mark.parametrize(("routine", "entry"), pairs())
-def test_no_memory_of_a_routine_is_forgotten(routine: Routine, entry: Entry, processes: int):
+def test_no_memory_of_a_routine_is_forgotten(routine: mpicost.Routine, entry: Entry, processes: int):
     """Where processes share a machine's memory, too little would end in a crash; a little more does no harm."""
     needed = BLOCKS[entry.sends](processes) + BLOCKS[entry.receives](processes)
     known = routine.count_blocks(processes)
@@ -98,9 +87,9 @@ def test_no_memory_of_a_routine_is_forgotten(routine: Routine, entry: Entry, pro
 
 
 def test_an_unknown_routine_is_told_where_to_enter_it():
-    assert find_routine("bcast").name == "bcast"
+    assert mpicost.find_routine("bcast").name == "bcast"
     with pytest.raises(ValueError, match=r"^bcst: no routine of mpicost; enter it in .*mpicost"):
-        find_routine("bcst")
+        mpicost.find_routine("bcst")
 
 
 def test_mpicost_is_told_each_size_once_the_empty_message_too_and_none_of_a_barrier():
@@ -111,4 +100,4 @@ def test_mpicost_is_told_each_size_once_the_empty_message_too_and_none_of_a_barr
             *(("pingpong", 1, 8), ("pingpong", 3, 8), ("gather", 0, 0)),
         )
     ]
-    assert format_routines(cases) == "bcast:0:8,barrier,pingpong:8,gather:0"
+    assert mpicost.format_routines(cases) == "bcast:0:8,barrier,pingpong:8,gather:0"

@@ -1,7 +1,5 @@
 """How a session ends."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The nights before a session, read from the store: histories, steps, and a store that cannot be read."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from shutil import copytree

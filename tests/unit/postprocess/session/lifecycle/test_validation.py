@@ -1,7 +1,5 @@
 """Data of OSU and IMB: what is verified anew, and what comes of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

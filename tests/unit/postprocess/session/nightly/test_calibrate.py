@@ -1,7 +1,5 @@
 """One pass of a calibration: which launches of the ledger it looks at, and what it says went wrong."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a night leaves suspect is measured again in a session of its own, and decided by all of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path

@@ -3,8 +3,6 @@
 Every moment instead of a few: ``PLUMBLINE_THOROUGH=1``.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import random

@@ -1,7 +1,5 @@
 """Reports of a site's own ReFrame: each is stored once, and what was left out or is no report is told."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
@@ -58,7 +56,6 @@ def not_built(folder: Path) -> list[dict[str, Any]]:
 
 
 def write(path: Path, *cases: dict[str, Any], run: str = "") -> Path:
-    """A report of one run."""
     about = {"session_info": {"uuid": run, "version": "4.10.4"}} if run else {}
     path.write_text(json.dumps(about | {"runs": [{"testcases": cases}]}))
     return path

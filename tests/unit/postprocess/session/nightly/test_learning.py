@@ -1,7 +1,5 @@
 """Provisional references learn from nights that are well, and from nothing else."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

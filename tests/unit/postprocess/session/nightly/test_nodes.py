@@ -1,7 +1,5 @@
 """Lines on who is late, and what is remembered of the launches of earlier nights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A night from its plan to what it keeps and logs, with stand-ins for all that is measured."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace

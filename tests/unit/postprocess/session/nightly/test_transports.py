@@ -1,7 +1,5 @@
 """What transports of a night mean beside those of its calibration, and in a node."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """PBS is asked for every node of a layout, and Cray's launcher is told it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

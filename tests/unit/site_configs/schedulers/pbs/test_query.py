@@ -1,7 +1,5 @@
 """What PBS and Torque tell, from what their commands print."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """How jobs are asked for and launched: whole nodes, blocks of ranks, and reasons that mean for ever."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What Slurm's commands say of jobs, understood: states, reasons, refusals, and what cannot be used."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path
@@ -15,19 +13,6 @@ from postprocess.runner.reframe_pass import cancel_jobs, end_jobs
 from site_configs.schedulers import slurm_jobs
 from site_configs.schedulers.base import RefusedOption
 from site_configs.schedulers.slurm import SLURM
-from site_configs.schedulers.slurm_jobs import (
-    MARK,
-    JobState,
-    NoAnswer,
-    QueuedJob,
-    SlurmError,
-    UnknownJob,
-    describe_unhealthy_nodes,
-    parse_account,
-    parse_job,
-    parse_nodes,
-    refusal,
-)
 
 RUNNING = (
     "JobId=7 JobName=rfm_job UserId=me(1) Dependency=(null) JobState=RUNNING Reason=None "
@@ -42,11 +27,11 @@ WAITING = (
 
 
 def test_a_job_that_runs():
-    assert parse_job("7", RUNNING) == JobState("7", "RUNNING", "", "work", "n[1-2]", 0)
+    assert slurm_jobs.parse_job("7", RUNNING) == slurm_jobs.JobState("7", "RUNNING", "", "work", "n[1-2]", 0)
 
 
 def test_a_job_that_waits_tells_why():
-    job = parse_job("8", WAITING)
+    job = slurm_jobs.parse_job("8", WAITING)
     assert (job.state, job.nodes) == ("PENDING", "")
     assert job.reason == "ReqNodeNotAvail, UnavailableNodes:n2"
 
@@ -60,7 +45,7 @@ def test_a_job_that_waits_tells_why():
     ],
 )
 def test_a_job_of_accounting(text: str, state: str, code: int):
-    job = parse_account("9", text)
+    job = slurm_jobs.parse_account("9", text)
     assert (job.state, job.exit_code) == (state, code)
 
 
@@ -78,28 +63,28 @@ def test_a_job_of_accounting(text: str, state: str, code: int):
     ],
 )
 def test_a_job_that_accounting_does_not_know_is_an_error(text: str):
-    with pytest.raises(SlurmError, match="sacct says what is not understood"):
-        parse_account("9", text)
+    with pytest.raises(slurm_jobs.SlurmError, match="sacct says what is not understood"):
+        slurm_jobs.parse_account("9", text)
 
 
 @pytest.mark.parametrize(
     "text", ["", "\n", "garbage\nfor many lines", "JobId=7 JobState=(null)", "JobId=7 JobState=ODD"]
 )
 def test_an_answer_without_a_state_that_is_known_is_not_taken_for_a_job_that_runs(text: str):
-    with pytest.raises(SlurmError, match="scontrol says what is not understood") as error:
-        parse_job("7", text)
+    with pytest.raises(slurm_jobs.SlurmError, match="scontrol says what is not understood") as error:
+        slurm_jobs.parse_job("7", text)
     assert "\n" not in str(error.value)
 
 
 @given(st.text())
 @example("3|RUNNING|/\0")
 def test_whatever_slurm_says_is_understood_or_is_its_error(said: str):
-    for reading in (parse_job, parse_account):
-        with contextlib.suppress(SlurmError):
+    for reading in (slurm_jobs.parse_job, slurm_jobs.parse_account):
+        with contextlib.suppress(slurm_jobs.SlurmError):
             assert reading("7", said).state
-    with contextlib.suppress(SlurmError):
-        list(parse_nodes(said))
-    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SlurmError):
+    with contextlib.suppress(slurm_jobs.SlurmError):
+        list(slurm_jobs.parse_nodes(said))
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(slurm_jobs.SlurmError):
         patch.setattr(slurm_jobs, "ask", lambda *_, **__: said)
         assert all(os.path.realpath(job.directory) for job in slurm_jobs.list_own_jobs())
 
@@ -107,23 +92,23 @@ def test_whatever_slurm_says_is_understood_or_is_its_error(said: str):
 def test_job_that_neither_controller_nor_accounting_understands_is_not_known(tmp_path, monkeypatch):
     no_job = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
     commands(tmp_path, monkeypatch, scontrol=no_job, sacct="echo ' |0:0|n1'")
-    with pytest.raises(UnknownJob, match="Invalid job id specified"):
+    with pytest.raises(slurm_jobs.UnknownJob, match="Invalid job id specified"):
         slurm_jobs.look_up_job("1")
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("slurm_load_jobs error: Invalid job id specified\n", UnknownJob),
-        ("Unable to contact slurm controller (connect failure)\n", NoAnswer),
-        ("sbatch: error: Batch job submission failed: Socket timed out on send/recv\n", NoAnswer),
-        ("sbatch: error: Batch job submission failed: Zero Bytes were transmitted\n", NoAnswer),
-        ("sbatch: error: invalid partition specified: none\n", SlurmError),
-        ("", SlurmError),
+        ("slurm_load_jobs error: Invalid job id specified\n", slurm_jobs.UnknownJob),
+        ("Unable to contact slurm controller (connect failure)\n", slurm_jobs.NoAnswer),
+        ("sbatch: error: Batch job submission failed: Socket timed out on send/recv\n", slurm_jobs.NoAnswer),
+        ("sbatch: error: Batch job submission failed: Zero Bytes were transmitted\n", slurm_jobs.NoAnswer),
+        ("sbatch: error: invalid partition specified: none\n", slurm_jobs.SlurmError),
+        ("", slurm_jobs.SlurmError),
     ],
 )
 def test_a_controller_that_is_away_is_told_from_one_that_refuses(text: str, kind: type):
-    error = refusal("sbatch", text)
+    error = slurm_jobs.refusal("sbatch", text)
     assert type(error) is kind
     assert "\n" not in str(error) and str(error).startswith("sbatch")
 
@@ -133,7 +118,7 @@ def test_nodes_that_cannot_be_used():
         "n1|idle|Unknown|none\nn2|down*|2026-11-25T09:12:07|Not  responding\n"
         "n3|drained |2026-11-25T09:12:00|bad DIMM\nn4|allocated|Unknown|none\nn5|mixed*|Unknown|none\n"
     )
-    assert [each.shown for each in parse_nodes(lines) if each.unhealthy] == [
+    assert [each.shown for each in slurm_jobs.parse_nodes(lines) if each.unhealthy] == [
         "n2 (down* since 2026-11-25 09:12:07: Not responding)",
         "n3 (drained since 2026-11-25 09:12: bad DIMM)",
         "n5 (mixed*)",
@@ -145,19 +130,19 @@ def test_nodes_that_cannot_be_used():
 )
 def test_nodes_are_not_named_if_the_answer_is_not_understood(said: str, monkeypatch):
     monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: said)
-    assert describe_unhealthy_nodes(JobState("1", "PENDING", partition="work")) == ""
+    assert slurm_jobs.describe_unhealthy_nodes(slurm_jobs.JobState("1", "PENDING", partition="work")) == ""
 
 
 def test_a_reason_names_a_few_nodes_and_counts_the_others(monkeypatch: pytest.MonkeyPatch):
     said = "".join(f"n{number}|down*|Unknown|none\n" for number in range(1, 8))
     monkeypatch.setattr(slurm_jobs, "ask", lambda *_, **__: said)
-    named = describe_unhealthy_nodes(JobState("1", "PENDING", partition="work"))
+    named = slurm_jobs.describe_unhealthy_nodes(slurm_jobs.JobState("1", "PENDING", partition="work"))
     assert named == "n1 (down*), n2 (down*), n3 (down*), n4 (down*) and 3 more"
 
 
 def test_command_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SlurmError, match="squeue: No such file or directory; is Slurm on the"):
+    with pytest.raises(slurm_jobs.SlurmError, match="squeue: No such file or directory; is Slurm on the"):
         slurm_jobs.list_own_jobs()
 
 
@@ -179,7 +164,10 @@ def fake_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> P
 
 def test_lines_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     fake_queue(tmp_path, monkeypatch, "1|RUNNING|/a|b c\n5_[1-9%2]|PENDING|/a\n7+1|RUNNING|\n")
-    jobs = [QueuedJob("1", "RUNNING", Path("/a|b c")), QueuedJob("5_[1-9%2]", "PENDING", Path("/a"))]
+    jobs = [
+        slurm_jobs.QueuedJob("1", "RUNNING", Path("/a|b c")),
+        slurm_jobs.QueuedJob("5_[1-9%2]", "PENDING", Path("/a")),
+    ]
     assert slurm_jobs.list_own_jobs() == jobs
     fake_queue(tmp_path, monkeypatch, "")
     assert slurm_jobs.list_own_jobs() == []
@@ -189,20 +177,20 @@ def test_lines_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_odd_line_of_the_queue_is_a_note_and_the_jobs_are_looked_for_again(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    (tmp_path / MARK).touch()
+    (tmp_path / slurm_jobs.MARK).touch()
     cancelled = fake_queue(tmp_path, monkeypatch, f"2|RUNNING|/b\n{line}\n1|RUNNING|{tmp_path}/a\n")
     progress = Progress()
     cancel_jobs([tmp_path], "this session", progress)
     assert "may still be in the queue (squeue says what is not understood: " in progress.notes[0]
     assert line in progress.notes[0]
-    assert (tmp_path / MARK).exists() and not cancelled.exists()
+    assert (tmp_path / slurm_jobs.MARK).exists() and not cancelled.exists()
     fake_queue(tmp_path, monkeypatch, f"1|RUNNING|{tmp_path}/a\n")
     cancel_jobs([tmp_path], "an earlier session", progress)
-    assert cancelled.read_text() == "1\n" and not (tmp_path / MARK).exists()
+    assert cancelled.read_text() == "1\n" and not (tmp_path / slurm_jobs.MARK).exists()
 
 
 def test_mark_that_cannot_be_removed_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / MARK).mkdir()
+    (tmp_path / slurm_jobs.MARK).mkdir()
     fake_queue(tmp_path, monkeypatch, "")
     progress = Progress()
     cancel_jobs([tmp_path], "this session", progress)
@@ -233,7 +221,7 @@ def test_only_jobs_of_the_sessions_are_cancelled_and_only_once(tmp_path, monkeyp
     lines = f"1|PENDING|{mine}/stage\n2|RUNNING|{other}/stage\n3|RUNNING|{quiet}/stage\n"
     lines += "".join(f"{n}|{state}|{mine}/stage\n" for n, state in enumerate(ENDED, 4))
     cancelled = fake_queue(tmp_path, monkeypatch, lines)
-    (mine / MARK).touch()
+    (mine / slurm_jobs.MARK).touch()
     assert end_jobs([mine, quiet], SLURM) == ["stage (1, PENDING)"]
     assert cancelled.read_text() == "1\n"
     assert end_jobs([mine, quiet], SLURM) == []  # Slurm is not asked again

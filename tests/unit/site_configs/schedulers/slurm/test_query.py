@@ -1,21 +1,11 @@
 """What Slurm tells, from what its commands print on large machines and on strange ones."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from site_configs.schedulers import slurm
 from site_configs.schedulers.base import NodeKind, Queue, select_needed_kinds
-from site_configs.schedulers.slurm import (
-    expand_hosts,
-    parse_config,
-    parse_mpi_types,
-    parse_sinfo,
-    parse_topology,
-    seconds,
-)
 from tests.support.factories.scheduler import CRAY, CRAY_SINFO, GROWN, NODE, answering
 from tests.support.faults import Declared, each_of, plants
 
@@ -83,7 +73,6 @@ def test_cores_that_are_kept_for_the_system_are_no_cores_of_a_job():
 
 
 def names(kept: list[tuple[Queue, NodeKind]]) -> list[tuple[str, int]]:
-    """Queue and cores of a node of each kind."""
     return [(queue.name, kind.cores) for queue, kind in kept]
 
 
@@ -129,18 +118,18 @@ def test_accounting_may_be_off(option: str):
     ],
 )
 def test_limits(text: str, number: int):
-    assert seconds(text) == number
+    assert slurm.seconds(text) == number
 
 
 @pytest.mark.parametrize("state", ["down", "down*", "drain", "drng", "fail", "unk*", "idle*", "inval", "futr"])
 def test_nodes_that_take_no_job_are_counted(state: str):
-    (row,), notes = parse_sinfo(LINE.replace("idle", state))
+    (row,), notes = slurm.parse_sinfo(LINE.replace("idle", state))
     assert not row.usable and notes == []
 
 
 @pytest.mark.parametrize("state", ["idle", "alloc", "mix", "comp", "idle~", "mix-", "resv", "maint"])
 def test_nodes_that_will_take_one_are_usable(state: str):
-    (row,), _ = parse_sinfo(LINE.replace("idle", state))
+    (row,), _ = slurm.parse_sinfo(LINE.replace("idle", state))
     assert row.usable
 
 
@@ -155,7 +144,7 @@ def test_nodes_that_will_take_one_are_usable(state: str):
     ],
 )
 def test_a_line_that_is_not_understood_is_told_and_the_others_are_read(old, new, said):
-    rows, (note,) = parse_sinfo(f"{LINE.replace(old, new, 1)}\n{LINE}\n")
+    rows, (note,) = slurm.parse_sinfo(f"{LINE.replace(old, new, 1)}\n{LINE}\n")
     assert [row.partition for row in rows] == ["work"]
     assert note.startswith(f"not understood in the output of sinfo ({said}): ")
 
@@ -179,16 +168,16 @@ def test_topology_that_is_not_told_or_not_understood():
 
 def test_blocks_are_leaves_too():
     text = "BlockName=b1 BlockIndex=0 Nodes=n[1-18] BlockSize=18\nBlockName=b2 Nodes=n[19-36]\n"
-    assert [len(leaf) for leaf in parse_topology(text)] == [18, 18]
-    assert parse_topology("SwitchName=top Level=1 Nodes=n[1-4]\n") == ()
+    assert [len(leaf) for leaf in slurm.parse_topology(text)] == [18, 18]
+    assert slurm.parse_topology("SwitchName=top Level=1 Nodes=n[1-4]\n") == ()
 
 
 @given(st.text(max_size=80))
 def test_no_output_ends_in_a_traceback(text: str):
-    parse_sinfo(text)
-    parse_sinfo(CRAY_SINFO.replace("2|64|2", text))
-    parse_config(text)
-    parse_mpi_types(text)
+    slurm.parse_sinfo(text)
+    slurm.parse_sinfo(CRAY_SINFO.replace("2|64|2", text))
+    slurm.parse_config(text)
+    slurm.parse_mpi_types(text)
     try:
         slurm.SLURM.read(
             answering({"sinfo": text, "config": text, "topology": text, "mpi": text, "node": text})
@@ -220,12 +209,12 @@ def test_the_cluster_that_the_shell_chooses_is_asked_and_named_in_the_options():
     ],
 )
 def test_lists(text: str, names: list[str]):
-    assert expand_hosts(text) == names
+    assert slurm.expand_hosts(text) == names
 
 
 @given(st.integers(0, 10**6), st.integers(0, 300), st.integers(1, 8))
 def test_a_range_is_as_many_names_of_one_width(first: int, more: int, width: int):
-    names = expand_hosts(f"n[{first:0{width}d}-{first + more}]")
+    names = slurm.expand_hosts(f"n[{first:0{width}d}-{first + more}]")
     assert [int(name[1:]) for name in names] == list(range(first, first + more + 1))
     assert all(len(name) > width for name in names)
 
@@ -235,13 +224,13 @@ def test_a_range_is_as_many_names_of_one_width(first: int, more: int, width: int
 )
 def test_what_cannot_be_read_says_so(text: str):
     with pytest.raises(ValueError):
-        expand_hosts(text)
+        slurm.expand_hosts(text)
 
 
 @given(st.text(max_size=40))
 def test_no_text_does_worse_than_be_refused(text: str):
     try:
-        assert all(isinstance(name, str) for name in expand_hosts(text))
+        assert all(isinstance(name, str) for name in slurm.expand_hosts(text))
     except ValueError as refused:
         assert str(refused)
 

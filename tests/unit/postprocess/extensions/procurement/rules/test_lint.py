@@ -1,7 +1,5 @@
 """Rules: each fault with its line, key and fix; layouts by name; the sets that come with Plumbline."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The launches of the fingerprint are of ping-pong alone, in turn, and take no time from the pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What of a comparison fits into its time, and the command that measures it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -127,12 +125,8 @@ def test_a_pass_tells_what_its_launches_took_and_what_is_beside_them():
     assert read_pass_cost(replace(done, launches=(LaunchValues("l", {}, said),))) is None
 
 
-def list_one_job() -> Job:
-    return list_jobs([planned()])[0]
-
-
 def test_a_cost_is_foreseen_by_earlier_sessions_else_by_another_side():
-    job = list_one_job()
+    job = list_jobs([planned()])[0]
     cases = frozenset(SharedCase.of(case) for case in job.launches[0].cases)
     place = LaunchPlace.of_launch(job.launches[0])
     told = foresee_cost([job], {place: MeasuredJob(job, 7.0)}, [])

@@ -1,7 +1,5 @@
 """A history plans whole rounds, goes on where it was killed, and refuses what it cannot be."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

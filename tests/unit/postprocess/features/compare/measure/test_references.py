@@ -1,7 +1,5 @@
 """After an upgrade it is told which references no longer hold; its launches can be proposed as new ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

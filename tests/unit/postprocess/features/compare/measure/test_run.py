@@ -1,7 +1,5 @@
 """A comparison that is refused leaves nothing behind, and what it plants differs in nothing but the delay."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Which environment a side of a comparison means."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

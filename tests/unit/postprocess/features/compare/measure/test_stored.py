@@ -1,7 +1,5 @@
 """Stored sessions are compared without anything being measured, and never said to be the same."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
