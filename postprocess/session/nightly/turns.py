@@ -60,12 +60,12 @@ class Turns:
 def choose_resting(
     root: Path, request: Request, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog
 ) -> dict[Family, str]:
-    """Choose what rests tonight, with the reason: nothing where the user chose what to measure.
+    """Choose what rests tonight, with the reason: nothing where the user chose what to measure, or is strict.
 
     :param root: work directory
     :param planned: what a night would measure without turns
     """
-    if request.mode != "nightly" or request.launches is not None or request.families:
+    if request.mode != "nightly" or request.strict or request.launches is not None or request.families:
         return {}
     if not is_whole(request.selection):
         return {}

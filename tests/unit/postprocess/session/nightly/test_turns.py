@@ -99,6 +99,7 @@ FORGOTTEN = references_of_plan([launch for launch in PLAN if launch.environment 
         ({"selection": Selection(Path("site.py"), environments=MPIS)}, [*MPIS]),
         ({"families": ["mpich"]}, [*MPIS]),
         ({"launches": 3}, [*MPIS]),
+        ({"strict": True}, [*MPIS]),  # which fails by what is skipped
         ({"mode": "run"}, [*MPIS]),
     ],
 )
