@@ -263,7 +263,7 @@ def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, pac
 def test_c_runs_on_no_other_build_than_its_languages(workshop: Workshop, tmp_path: Path, declared) -> None:
     """Of one version, no text tells them apart; the time over that in C would be of two libraries."""
     name = find_mpi("mpich").name
-    words = (*SESSION, name, "--bytes", "1000", "--set-env", f"{name}:LD_LIBRARY_PATH={tmp_path}", "--strict")
+    words = (*SESSION, name, "--bytes", "100000", "--set-env", f"{name}:LD_LIBRARY_PATH={tmp_path}", "--strict")
     declared.check_session(workshop.measure(*words))
 
 

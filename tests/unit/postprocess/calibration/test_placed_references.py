@@ -220,7 +220,7 @@ def test_a_fresh_value_of_another_place_counts_by_its_own_reference(two_places, 
     candidate.count_launch(judge(two_places, launched(tmp_path / "again", FAR, 6.0)))
     assert candidate.values == [pytest.approx(slow.value, rel=0.02)]
     (told,) = candidate.slow
-    assert re.fullmatch(r"[\d.]+ us \([\d.]+ times as slow as there\)", told)
+    assert re.fullmatch(r"[\d.]+ us \([\d.]+ times as slow as the reference there\)", told)
 
 
 def test_reframe_has_the_band_of_the_same_place(two_places: ReferenceCatalog, tmp_path: Path):
