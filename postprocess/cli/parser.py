@@ -1,7 +1,5 @@
 """The parser of a command: options in groups, one example, the exit statuses, and errors of one line."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """The command ``alarms``: compare the number of alarms with the predicted one."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

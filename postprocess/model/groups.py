@@ -1,7 +1,5 @@
 """Cases of which the same is said, together: a reader reads each reason once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -111,7 +111,7 @@ def select_words(command: Sequence[str], flags: Mapping[str, bool]) -> list[str]
 
 AGAIN = "again"  #: what a confirmation run measures
 WANTED = "wanted"  #: exactly what rules ask for, in the place of routines, sizes and layouts
-LAUNCHES = "launches"  #: of each place, where not all get as many
+LAUNCHES = "launches"  #: of each place that gets several
 RESTING = "resting"  #: what a night leaves to a later one
 PLANTED = "planted"  #: environments whose launches are delayed
 AS_REFERENCES = "as_references"  #: trials and rounds as the references of each environment have them
@@ -209,5 +209,7 @@ def find_resting_reason(
     choice: Iterable[Mapping[str, str]], partition: str, environment: str, program: str
 ) -> str:
     """Find why a program does not measure an MPI in this session; empty where it does."""
-    resting = {(each["partition"], each["environment"], each["program"]): each["reason"] for each in choice}
-    return resting.get((partition, environment, program), "")
+    resting = [RestingPlace(**each) for each in choice]
+    place = (partition, environment, program)
+    here = [each.reason for each in resting if (each.partition, each.environment, each.program) == place]
+    return here[0] if here else ""

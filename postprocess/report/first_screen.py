@@ -40,12 +40,12 @@ class LaterRound:
 
     @property
     def line(self) -> str:
-        """What it found, such as ``3 cleared, 1 suspect``."""
+        """Return the counts of what it found, such as ``3 cleared, 1 suspect``."""
         return overview.format_counts(count_verdicts(self.results)) or "none of them could be measured"
 
     @property
     def tone(self) -> str:
-        """That of the worst case; ``bad`` if the session failed."""
+        """Return the tone of the worst case; ``bad`` if the session failed."""
         tones = {result.verdict.tone for result in self.results}
         if self.exit_status or "bad" in tones:
             return "bad"

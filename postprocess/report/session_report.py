@@ -1,7 +1,5 @@
 """The report of a session: ``report.md``, and ``report.html`` with its pictures in one file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

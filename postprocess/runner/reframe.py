@@ -40,7 +40,7 @@ class ReframeDriver:
     spack: Path | None
     #: nodes that can be used, by partition, where some are down or taken out
     usable_nodes: Mapping[str, UsableNodes] = field(default_factory=dict)
-    progress: Progress | None = None  #: is shown what the checks tell of their own set-up
+    progress: Progress | None = None  #: shows what the checks tell of their own set-up
 
     @property
     def report(self) -> Path:

@@ -34,7 +34,7 @@ class Bench:
     lasting: Path  #: for what is worth keeping: wheels and builds that take long
     wheels: Path | None = None  #: the only place to take wheels from; None for the package index
     jars: Path | None = None  #: the same of jars
-    say: Callable[[str], object] = str  #: is told what takes long, and is done once
+    say: Callable[[str], object] = str  #: shows a line about what takes long and is done once
 
     @cached_property
     def env(self) -> dict[str, str]:

@@ -3,8 +3,6 @@
 Each round is a line of a journal. A call that was cut off shows what it has, and the same command goes on.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -53,7 +51,7 @@ from spack_envs.mirror.use import choose_mirror
 
 @dataclass(frozen=True)
 class BindingsHeader:
-    """What was asked for, and of what: the first line of a journal."""
+    """The first line of a journal: what the call was to measure, and on what machine, MPIs and sources."""
 
     machine: str
     languages: tuple[str, ...]
@@ -74,7 +72,7 @@ class LanguageRound:
 
     @property
     def exchanges(self) -> dict[str, Exchange]:
-        """What was measured, by language."""
+        """Return what the round measured, by language."""
         return {
             name: Exchange(level, {(routine, bytes_): seconds for routine, bytes_, seconds in times})
             for name, (level, times) in self.found.items()
@@ -102,7 +100,7 @@ def measure_mpi(
     A language that fails ends there, and where C does, all do; what they measured before counts.
 
     :param known: rounds that an earlier call has
-    :param keep: is told of each round that is over
+    :param keep: keeps a round that is over
     """
     name = bench.mpi.name
     result.libraries[name] = bench.mpi.library

@@ -1,6 +1,4 @@
-"""What languages cost over C: the ratio of each case, with its interval, and the table of them."""
-
-from __future__ import annotations
+"""Compare languages with C: a ratio with its interval for each case, and a table of them."""
 
 import math
 import statistics

@@ -34,7 +34,7 @@ DAYS = 180  #: before the session
 def read_past(work: WorkDirectory, summary: SessionSummary) -> Past:
     """Read the nights before a session, and the sessions that measured its suspects again.
 
-    A store that cannot be read is told, and keeps nobody from a report.
+    If the store cannot be read, the report says so and has no history.
     """
     rounds = find_rounds(work, summary)
     try:

@@ -1,7 +1,5 @@
 """A night from beginning to end: prepare, plan, calibrate what is unknown, run, judge, keep, show."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ with the MPI that has waited longest, and with every MPI that was never measured
 failed or suspect case the last time. The programs of the suite measure every MPI every night.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -169,8 +167,8 @@ def remember_turns(
             turns[family] = Turn(*family, started_utc, *told, settled=family not in doubtful)
     changed = [
         family
-        for family in sorted(resting)
-        if libraries.get(family[:2], turns[family].library) != turns[family].library
+        for family, turn in sorted(turns.items())
+        if family in resting and turn.library and libraries.get(family[:2], turn.library) != turn.library
     ]
     for family in changed:
         del turns[family]

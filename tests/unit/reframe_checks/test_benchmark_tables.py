@@ -1,7 +1,5 @@
 """The tables of benchmarks of OSU and IMB, held against what the programs print, and the starts they make."""
 
-from __future__ import annotations
-
 import subprocess
 from collections import Counter
 from itertools import pairwise

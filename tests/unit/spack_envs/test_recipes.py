@@ -1,7 +1,5 @@
 """Our recipes of Spack, tried without one: what they import of it is in its place."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from collections.abc import Callable

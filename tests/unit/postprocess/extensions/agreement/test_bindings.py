@@ -1,7 +1,5 @@
 """The ratios over C and their table, and what each language needs."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

@@ -1,7 +1,5 @@
 """What a session looks at before it begins: its plan, its environments and the clock."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path

@@ -13,8 +13,10 @@ from rich.console import Console
 from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
 from postprocess.base.records import recall, remember
+from postprocess.calibration.machine_load import BESIDE_OTHERS
 from postprocess.judging.confirmation import Confirmation
 from postprocess.model.case import LaunchPlace
+from postprocess.model.options import RESTING
 from postprocess.model.plan import PlannedLaunch, list_places
 from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
@@ -24,7 +26,7 @@ from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.runner.reframe_pass import PassRecord
 from postprocess.session.lifecycle import context as desk_module
 from postprocess.session.lifecycle.validation import DataVerification
-from postprocess.session.nightly import run
+from postprocess.session.nightly import run, turns
 from postprocess.session.nightly import run as module
 from postprocess.session.nightly.estimate import LaunchCounts, estimate_night
 from postprocess.session.nightly.run import build_part
@@ -46,6 +48,7 @@ class Night:
     kept: list[tuple[str, list[CaseResult]]] = field(default_factory=list)  #: mode and results
     launches: int | None = None  #: that the user asks for
     by_spack: tuple[str, ...] = ()  #: environments that Spack builds for
+    inventory: object = None  #: of this machine, if launches run on it
 
     @property
     def reviewed(self) -> Path:
@@ -95,7 +98,7 @@ class Night:
             progress=PROGRESS,
             work=work,
             request=request,
-            prepared=SimpleNamespace(by_spack=self.by_spack, spack=None, inventory=None),
+            prepared=SimpleNamespace(by_spack=self.by_spack, spack=None, inventory=self.inventory),
         )
         module.open_session_context = lambda *_: context  # restored by the fixture
         return module.run_nightly(work, request, PROGRESS)
@@ -440,3 +443,28 @@ def test_the_estimate_of_a_first_night_leaves_out_what_it_leaves_to_later_ones(w
     assert (found.tonight < found.night) == left
     total = duration(found.calibration + found.tonight)
     assert told["tonight"].startswith(f"about {total}, of it {duration(found.calibration)} for ")
+
+
+def test_a_night_skips_what_rests_and_remembers_what_it_measured(night: Night, monkeypatch):
+    ran = []
+    night.planned = [OWN, IMB, replace(ELSEWHERE, program="imb")]
+    resting = {(IMB.partition, IMB.environment, "imb"): "in turn"}
+    monkeypatch.setattr(module, "choose_resting", lambda *_: resting)
+    monkeypatch.setattr(module, "run_plan", lambda _, chosen, part, __: ran.append((chosen, part)) or NOTHING)
+    night.begin()
+    ((chosen, part),) = ran
+    assert [launch.environment for launch in part if launch.program == "imb" and launch.cases] == ["other"]
+    (place,) = chosen.choice[RESTING]
+    assert place["environment"] == IMB.environment
+    assert [turn.environment for turn in recall(night.root / turns.FILE, turns.Turns).turns] == ["other"]
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.65, Verdict.SUSPECT), (0.05, Verdict.REGRESSED)])
+def test_a_night_calls_nothing_that_other_processes_may_have_slowed(night: Night, monkeypatch, share, verdict):
+    monkeypatch.delenv(BESIDE_OTHERS)
+    monkeypatch.setattr(module, "start_load_monitor", lambda: SimpleNamespace(share=lambda: share))
+    monkeypatch.setattr(module, "evaluate_launches", lambda *_: [replace(SLOW, spread=0.1, headline=1.3)])
+    night.inventory = object()
+    night.begin()
+    ((_, (result,)),) = night.kept
+    assert result.verdict == verdict

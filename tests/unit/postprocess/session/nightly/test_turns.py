@@ -1,7 +1,5 @@
 """Reference benchmarks measure their MPIs in turn, unless there is a reason to measure one tonight."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -123,6 +121,12 @@ def test_an_mpi_that_changed_while_it_rested_is_measured_the_next_night(tmp_path
     assert measure(tmp_path, 1, library="new") == ["intel"]
     assert measure(tmp_path, 2, library="new") == [*MPIS]
     assert len(measure(tmp_path, 3, library="new")) == 1
+
+
+def test_a_library_that_nobody_told_has_not_changed(tmp_path: Path):
+    measure(tmp_path, 0)
+    assert measure(tmp_path, 1, library="told now") == ["intel"]
+    assert measure(tmp_path, 2, library="told now") == ["mpich"]
 
 
 def test_simulated_time_takes_no_turns(tmp_path: Path):
