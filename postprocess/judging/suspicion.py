@@ -186,12 +186,14 @@ def decide_suspicion(
 def is_gross(result: CaseResult, reference: Reference, tonight: SessionValue, fastest: float) -> bool:
     """Return whether a case is slower tonight than sessions bring.
 
+    A mean whose fast trials are as ever must be twice as slow: few slow trials are what another process makes.
     Few launches know little of the machine's bad moments: then even the fastest trial must be so slow, and of a
     program that prints means even the fastest fresh launch, as for a single value.
 
     :param fastest: of the fresh values, as a deviation on the logarithm
     """
-    distance = detection.compute_gross_distance(reference, tonight.launches)
+    least = math.log1p(detection.BLIND) if result.by_headline else 0.0
+    distance = detection.compute_gross_distance(reference, tonight.launches, least)
     if tonight.log <= distance or not reference.few_launches:
         return tonight.log > distance
     if result.summary is None:

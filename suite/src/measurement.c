@@ -2,11 +2,14 @@
 
 #include <time.h>
 
+#include "element.h"
 #include "kernel.h"
 #include "swaps.h"
 
 enum { BATCH = 10 };
 enum { CALLS_MOST = 10000 }; /* of a trial that is a loop */
+/* Before the trials of a case: calls, or bytes if they are reached first, and ns at most. */
+enum { SETTLING_CALLS = 256, SETTLING_BYTES = 4000000, SETTLING_MOST = 20000000 };
 /* ns by which a rank comes to a barrier on purpose: ever later, and more often with the longest until all others were
  * there by half of it: on a busy machine, who should wait may not have run by then, and would pass */
 static const int64_t LATENESS[] = {20000, 200000, 2000000, 20000000, 20000000, 20000000, 20000000};
@@ -202,6 +205,23 @@ static void warm_up(struct bench *bench, const struct routine *routine, const st
     }
 }
 
+/* Trials whose times are forgotten: a library is slow until it has touched the memory that it sends through, and how
+ * much of that the cases before have touched depends on how many they are. Collective. */
+static void settle_library(struct bench *bench, const struct routine *routine, const struct exchange *exchange)
+{
+    struct cooling none = {.state = CACHE_WARM};
+    size_t bytes = (size_t)exchange->count * element_size(exchange);
+    size_t calls = bytes > 0 ? SETTLING_BYTES / bytes : SETTLING_CALLS;
+    int64_t begin = clock_now(), goes_on = bench->options->settle > 0;
+    for (size_t done = 0, next = 1; goes_on; next = done) {
+        for (size_t i = 0; i < next; i++)
+            timing_trial(exchange, routine_meeting(routine), false, 1, &bench->sync, &none);
+        done += next;
+        goes_on = done < calls && done < SETTLING_CALLS && clock_now() - begin < SETTLING_MOST;
+        control_broadcast(&bench->world->control, &goes_on, 1); /* the time is that of rank 0 */
+    }
+}
+
 /* Nanoseconds of a loop of calls, the shortest of three: one interruption must not pass for a slow call. Collective. */
 static int64_t time_calls(struct bench *bench, const struct routine *routine, const struct exchange *exchange,
                           size_t calls)
@@ -260,6 +280,7 @@ static size_t begin(struct wrong_data *wrong, struct bench *bench, const struct 
     verify_run(wrong, routine, exchange, &pattern, MOMENT_BEFORE);
     if (routine_is_barrier(routine))
         verify_barriers(wrong, bench, exchange);
+    settle_library(bench, routine, exchange);
     warm_up(bench, routine, exchange);
     return bench->options->sync == SYNC_LOOP ? choose_calls(bench, routine, exchange) : 1;
 }

@@ -116,6 +116,19 @@ def test_a_case_slow_by_its_headline_is_held_against_that_of_headlines():
     assert suspicion.decide_suspicion(result, fresh, alone, suspicion.NO_HISTORY) == result
 
 
+@pytest.mark.parametrize(("factor", "verdict"), [(1.9, Verdict.SUSPECT), (2.1, Verdict.REGRESSED)])
+def test_few_slow_trials_are_called_in_one_session_only_if_they_double_the_mean(factor, verdict: Verdict):
+    steady = replace(REFERENCE.headline, spread=REFERENCE.spread / 2)
+    assert math.log(1.9) > compute_gross_distance(steady, 5)
+    found = suspicion.decide_suspicion(
+        slow(1e-5, by_headline=True),
+        5 * [factor * steady.center],
+        replace(REFERENCE, headline=steady),
+        suspicion.NO_HISTORY,
+    )
+    assert found.verdict == verdict
+
+
 def test_what_could_not_be_measured_again_or_repeats_exactly_stays_regressed():
     exact = replace(REFERENCE, spread=0.0, exact=True)
     for fresh, known in (((), REFERENCE), ((BETWEEN,), exact), ((BETWEEN,), None)):
