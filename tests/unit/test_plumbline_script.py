@@ -133,7 +133,7 @@ def refused(ended: tuple[int, str, str]) -> str:
 
 
 def test_packages_are_set_up_once_and_what_is_missing_is_made_good(clone: Clone):
-    """Two at once, where the Python of an earlier set-up is gone; then with another lock file."""
+    """Two at once, where the Python of an earlier set-up is gone; by its own Python; with other lock files."""
     python = clone.venv / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.symlink_to(clone.home / "a-python-that-was-removed")
@@ -156,20 +156,16 @@ def test_packages_are_set_up_once_and_what_is_missing_is_made_good(clone: Clone)
     assert handed_over(clone.run("run", PYTHONSAFEPATH="1"))[0] is False
     assert handed_over(clone.run("run", **hostile))[0] is False
 
-    clone.lock("requirements.lock", "sample_c")
-    assert handed_over(clone.run("test", "-x", **hostile))[0] is True
-    assert package.with_name("sample_c.py").exists()
-    assert package.with_name("sample_b.py").exists()
-    assert handed_over(clone.run("test", "-x"))[0] is False
-
-
-def test_an_activated_environment_is_completed_too(clone: Clone):
-    """Its Python runs the script, and has what commands need, but not what tests need."""
-    assert handed_over(clone.run("run"))[0] is True
-    activated = clone.start("test", python=str(clone.venv / "bin" / "python"))
+    activated = clone.start("test", python=str(python))
     output, errors = activated.communicate()
     assert handed_over((activated.returncode, output, errors))[0] is True
-    assert list(clone.venv.glob("lib/python3*/site-packages/sample_b.py"))
+    assert package.with_name("sample_b.py").exists()
+
+    clone.lock("requirements.lock", "sample_c")
+    clone.lock("requirements-test.lock", "sample_d")
+    assert handed_over(clone.run("test", "-x", **hostile))[0] is True
+    assert package.with_name("sample_c.py").exists() and package.with_name("sample_d.py").exists()
+    assert handed_over(clone.run("test", "-x"))[0] is False
 
 
 def test_without_an_index_there_is_one_line_and_the_next_time_it_is_tried_again(clone: Clone):

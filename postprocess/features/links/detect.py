@@ -36,12 +36,13 @@ MOST_SLACK = math.log(2)  #: twice as slow as the worst ordinary pair is never o
 
 def compute_quantile(values: Matrix, share: float, axis: int = 0) -> Matrix:
     """Compute a quantile of the values that are not nan, interpolated linearly; nan where there is none."""
-    ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)  # nan goes last
-    last = np.maximum(np.isfinite(ordered).sum(axis=-1, keepdims=True) - 1, 0)
+    *shape, number = np.moveaxis(values, axis, -1).shape
+    rows = np.sort(np.moveaxis(values, axis, -1), axis=-1).reshape(-1, number)  # nan goes last
+    last = np.maximum(np.isfinite(rows).sum(axis=-1) - 1, 0)
     place = share * last
     below = np.floor(place).astype(int)
-    lower, upper = (np.take_along_axis(ordered, each, axis=-1) for each in (below, np.minimum(below + 1, last)))
-    return (lower + (place - below) * (upper - lower))[..., 0]
+    lower, upper = (rows[np.arange(len(rows)), each] for each in (below, np.minimum(below + 1, last)))
+    return (lower + (place - below) * (upper - lower)).reshape(shape)[()]
 
 
 def compute_median(values: Matrix, axis: int = 0) -> Matrix:

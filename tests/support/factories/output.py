@@ -5,6 +5,7 @@ own columns, beside the tables that a reader must find in it.
 """
 
 import math
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -330,17 +331,19 @@ def outcome(parse: Callable[[str], ProgramOutput], text: str) -> ProgramOutput |
 def cuts(text: str) -> Iterator[str]:
     """The text up to each line end, to the middle of each line, and to a character before its end.
 
-    Of a table the first rows and the last ones: those between them are no other lines.
+    Of lines that are alike but for their words and numbers, and that stand between such lines, the first and
+    the last.
     """
     lines = text.splitlines(keepends=True)
-    rows = [line.lstrip()[:1].isdigit() for line in lines]
-    start = 0
-    for number, line in enumerate(lines):
-        if not all(rows[max(number - 2, 0) : number + 3]):
-            yield text[:start]
-            yield text[: start + len(line) // 2]
-            yield text[: start + len(line) - 1]
-        start += len(line)
+    shapes = [re.sub(r"[\w.-]+", "x", " ".join(line.split())) for line in lines]
+    places: dict[tuple[str, ...], list[int]] = {}
+    for number in range(len(lines)):
+        places.setdefault(tuple(shapes[max(number - 1, 0) : number + 2]), []).append(number)
+    for number in sorted({each for alike in places.values() for each in (alike[0], alike[-1])}):
+        line, start = lines[number], sum(map(len, lines[:number]))
+        yield text[:start]
+        yield text[: start + len(line) // 2]
+        yield text[: start + len(line) - 1]
 
 
 def calls(work: Callable[[], object]) -> int:

@@ -332,7 +332,7 @@ def test_a_cut_off_output_is_refused(path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_two_outputs_mixed_line_by_line_are_refused(data: st.DataObject) -> None:
     first = data.draw(st.sampled_from(IMB)).read_text()
     second = data.draw(st.sampled_from(IMB + OSU)).read_text()
@@ -377,7 +377,7 @@ def call(number: int) -> str:
 
 @pytest.mark.parametrize("make", [rows, tables, groups, call])
 def test_work_grows_with_the_lines(make: Callable[[int], str]) -> None:
-    small, large = make(500), make(4000)
+    small, large = make(250), make(2000)
     more = calls(lambda: outcome(parse_imb, large))
     assert more / calls(lambda: outcome(parse_imb, small)) < 8.5
 

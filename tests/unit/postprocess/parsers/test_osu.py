@@ -41,7 +41,7 @@ def read(name: str) -> ProgramOutput:
 
 
 @given(osu_outputs() | window_outputs())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_what_a_writer_prints_a_reader_returns(sample: tuple[str, ProgramOutput]) -> None:
     text, expected = sample
     assert parse_osu(text) == expected
@@ -304,7 +304,7 @@ def test_a_cut_off_output_is_refused_or_visibly_shorter(path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_two_outputs_mixed_line_by_line_are_refused(data: st.DataObject) -> None:
     """Also two of the same program: the second title, header or row shows it."""
     first, second = (data.draw(st.sampled_from(OSU)).read_text() for _ in range(2))
@@ -334,7 +334,7 @@ def types(number: int) -> str:
 
 @pytest.mark.parametrize("make", [rows, types])
 def test_work_grows_with_the_lines(make) -> None:
-    small, large = make(500), make(4000)
+    small, large = make(250), make(2000)
     ratio = calls(lambda: parse_osu(large)) / calls(lambda: parse_osu(small))
     assert ratio < 8.5
 

@@ -24,6 +24,7 @@ from tests.support.factories import size as sizes
 from tests.support.faults import plants
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
+NO_TRIALS = pl.DataFrame()  #: which take longest to draw
 MARKDOWN = MarkdownIt("gfm-like", {"linkify": False, "html": True})
 
 
@@ -60,8 +61,7 @@ class Page(HTMLParser):
         return [value for key, value in self.attributes if key == name]
 
 
-def html_of(night: samples.Night, frame: pl.DataFrame | None = None) -> str:
-    frame = night.frame() if frame is None else frame
+def html_of(night: samples.Night, frame: pl.DataFrame = NO_TRIALS) -> str:
     trials = trial_selection.read_trials(frame, samples.SESSION)
     return session_report.render_html(parse_summary(night.document()), trials)
 
@@ -87,7 +87,7 @@ def page(html) -> Page:
 
 @pytest.fixture(scope="module")
 def html(bad) -> str:
-    return html_of(bad)
+    return html_of(bad, bad.frame())
 
 
 def test_both_reports_are_written_beside_the_summary(bad, tmp_path):
@@ -190,7 +190,7 @@ def test_a_session_that_failed_otherwise_is_not_called_good():
 
 def test_a_status_of_zero_that_the_cases_deny_is_named(bad):
     night = replace(bad, more={"exit_status": 0})
-    for text in (Page(html_of(night, pl.DataFrame())).text, markdown_of(night)):
+    for text in (Page(html_of(night)).text, markdown_of(night)):
         assert "Contradiction" in text
         assert "✓" not in text[:40]
 
@@ -282,7 +282,7 @@ def test_what_was_found_before_is_not_new_again(bad):
 
 
 def test_without_a_store_there_are_no_trials_and_the_rest_is_there(bad):
-    page = Page(html_of(bad, pl.DataFrame()))
+    page = Page(html_of(bad))
     assert not any(label.startswith("Trials of") for label in page.values("aria-label") if label)
     assert "What failed" in page.text
 
@@ -334,7 +334,7 @@ def test_a_very_bad_night_stays_small(tmp_path, monkeypatch):
     random = samples.np.random.default_rng(3)
     for case in planned:
         samples.slow(2.5)(night, case, random)
-    text = html_of(night)
+    text = html_of(night, night.frame())
     found = Page(text)
     labels = [label for label in found.values("aria-label") if label]
     assert sum(label.startswith("Trials of") for label in labels) == 5
@@ -350,7 +350,7 @@ def three() -> samples.Night:
 
 @pytest.fixture(scope="module")
 def three_html(three) -> str:
-    return html_of(three, pl.DataFrame())
+    return html_of(three)
 
 
 @pytest.fixture(scope="module")
@@ -385,7 +385,7 @@ def test_hostile_names_of_figures_are_shown_and_not_obeyed(three):
     few = [r for r in three.results if r.case.routine == "bw" and r.case.bytes >= 2**16]
     hostile = replace(three, results=[replace(r, figures={samples.HOSTILE: 1.0}) for r in few])
     plain = replace(three, results=[replace(r, figures={"x": 1.0}) for r in few])
-    pages = [Page(html_of(night, pl.DataFrame())) for night in (hostile, plain)]
+    pages = [Page(html_of(night)) for night in (hostile, plain)]
     assert pages[0].tags == pages[1].tags
 
 
@@ -398,7 +398,7 @@ def test_a_large_night_is_a_page_that_opens(monkeypatch):
     slow = {case: sizes.measured(case, 3.0) for case in planned[::50]}
     night.results = list(({r.case: r for r in night.results} | slow).values())
     assert len(night.results) > 1500
-    text = html_of(night, pl.DataFrame())
+    text = html_of(night)
     page = Page(text)
     assert len(text) < 1_000_000
     ran = sum(r.verdict is not Verdict.SKIPPED for r in night.results)

@@ -244,7 +244,7 @@ def check_damage(folder: Path, damage: Callable[[bytearray], None], declared: De
 @plants("files", "cut off at any byte", "a session of the store", "", 2,
         "a.parquet: is damaged, its checksum is wrong")  # fmt: skip
 @given(st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 def test_a_file_cut_anywhere_is_named(tmp_path_factory, declared: Declared, data):
     def cut(content: bytearray) -> None:
         del content[data.draw(st.integers(0, len(content) - 1)) :]
@@ -255,7 +255,7 @@ def test_a_file_cut_anywhere_is_named(tmp_path_factory, declared: Declared, data
 @plants("files", "one bit flipped, anywhere", "a session of the store", "", 2,
         "a.parquet: is damaged, its checksum is wrong")  # fmt: skip
 @given(st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 def test_not_one_bit_changes_unseen(tmp_path_factory, declared: Declared, data):
     """A reader of Parquet might crash on such a file, or return other numbers."""
 

@@ -319,5 +319,5 @@ def test_a_timer_of_each_hour_is_found() -> None:
 def test_that_nights_begin_at_the_same_hour_is_no_timer() -> None:
     random = np.random.default_rng(4)
     moments = np.concatenate([DAY * day + np.arange(0, HOUR, 60) for day in range(20)])
-    found = [launches.find_timer([*random.choice(moments, 12, replace=False)], [*moments]) for _ in range(50)]
-    assert sum(each is not None for each in found) <= 2
+    found = [launches.find_timer([*random.choice(moments, 12, replace=False)], [*moments]) for _ in range(12)]
+    assert sum(each is not None for each in found) <= 1

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from string import ascii_letters, digits
 
 import pytest
 from hypothesis import example, given
@@ -18,12 +19,13 @@ from tests.support.paths import ROOT
 
 WHEEL = "wheels/a-1-py3-none-any.whl"
 
-sums = st.text("0123456789abcdef", min_size=64, max_size=64)
-names = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
+sums = st.integers(0, 2**256 - 1).map("{:064x}".format)
+names = st.text(f"{ascii_letters}{digits}_.+-", min_size=1, max_size=21).filter(lambda name: name[0] != ".")
 paths = st.lists(names, min_size=1, max_size=4).map("/".join).filter(lambda path: path != manifest.NAME)
 texts = st.text(max_size=40)
 packages = st.from_regex(r"[a-z][a-z0-9]{0,5}(-[a-z0-9]{1,5}){0,2}", fullmatch=True)
 versions = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,2}", fullmatch=True)
+sources = st.builds(manifest.ReplacedSource, packages, versions, texts, sums, sums)
 
 
 @st.composite
@@ -31,7 +33,9 @@ def manifests(draw) -> manifest.Manifest:
     """Any manifest that can be."""
     files = draw(
         st.lists(
-            st.builds(manifest.MirrorFile, paths, st.integers(0, 10**12), sums), unique_by=lambda f: f.path
+            st.builds(manifest.MirrorFile, paths, st.integers(0, 10**12), sums),
+            max_size=5,
+            unique_by=lambda f: f.path,
         )
     )
     places = [file.path for file in files]
@@ -42,10 +46,8 @@ def manifests(draw) -> manifest.Manifest:
             manifest.ArchivedRelease(kind, draw(texts), draw(texts), draw(st.sampled_from(places)))
             for kind in kinds
         ),
-        replaced=tuple(
-            draw(st.lists(st.builds(manifest.ReplacedSource, packages, versions, texts, sums, sums)))
-        ),
-        missing=tuple(draw(st.lists(st.builds(manifest.MissingPart, texts, texts)))),
+        replaced=tuple(draw(st.lists(sources, max_size=3))),
+        missing=tuple(draw(st.lists(st.builds(manifest.MissingPart, texts, texts), max_size=5))),
         files=tuple(files),
     )
 

@@ -60,17 +60,6 @@ def dossier(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two keys, of which one may sign."""
-    folder = tmp_path_factory.mktemp("keys")
-    for name in ("ann", "eve"):
-        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
-        subprocess.run(words, check=True)
-    (folder / "signers").write_text(f"ann {(folder / 'ann.pub').read_text()}")
-    return folder
-
-
 def judge(folder: Path) -> JudgedComparison:
     return judge_comparison(data.read_comparison(folder / data.FILE))
 

@@ -27,6 +27,13 @@ def rate(machine: Machine, who: tuple[int, ...] | None = None, sweeps: int = SWE
     return sum(who in each if who else bool(each) for each in found) / sweeps
 
 
+@pytest.fixture
+def no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would have been detected, half of the work, is left out where only names count."""
+    monkeypatch.setattr(detect, "compute_detection_limits", lambda *_: None)
+
+
+@pytest.mark.usefixtures("no_limits")
 @pytest.mark.parametrize("nodes", [4, 8, 16])
 @pytest.mark.parametrize(
     "more",
@@ -46,6 +53,7 @@ def test_a_healthy_machine_is_healthy(nodes, more):
     assert rate(machine) <= 1 / SWEEPS
 
 
+@pytest.mark.usefixtures("no_limits")
 @pytest.mark.parametrize(
     ("machine", "who"),
     [

@@ -1,7 +1,9 @@
 """What is said and drawn of a sweep: one line for each node, link or path, verdicts, and the page."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,6 +73,15 @@ def launches_of(tmp_path: Path, times, number: int = 5, nodes=NODES) -> list[Fin
     return [Tournament(times, nodes, number=each).finished(tmp_path) for each in range(1, number + 1)]
 
 
+Launches = Callable[..., tuple[FinishedLaunch, ...]]
+
+
+@pytest.fixture(scope="module")
+def launches_with(tmp_path_factory: pytest.TempPathFactory) -> Launches:
+    """Launches on a machine on which these nodes, or this pair, are slow; made once for each machine."""
+    return cache(lambda *bad: tuple(launches_of(tmp_path_factory.mktemp("links"), slow({*bad}))))
+
+
 def test_a_node_is_one_line_with_factor_partners_and_certainty():
     (text,) = texts(told_of(replace(EXACT, slow_nodes={3: 1.9})))
     assert text == (
@@ -118,12 +129,9 @@ def test_what_is_slow_but_not_surely_is_told_and_not_named():
     assert large.startswith("at 1 MB no node")
 
 
-def placed(tmp_path: Path, times, nodes: int, per_switch: int) -> page.SweepReport:
-    """What is told of so many nodes with so many at a switch."""
-    names = tuple(f"n{number}" for number in range(1, nodes + 1))
-    (told,) = command.analyse_sweeps(
-        launches_of(tmp_path, times, nodes=names), replace(DEMAND, per_switch=per_switch)
-    )
+def placed(launches: Sequence[FinishedLaunch], per_switch: int) -> page.SweepReport:
+    """What is told of launches on nodes with so many at a switch."""
+    (told,) = command.analyse_sweeps(launches, replace(DEMAND, per_switch=per_switch))
     return told
 
 
@@ -131,25 +139,26 @@ def test_a_finding_may_be_a_matter_of_place_where_switches_are_not_known(tmp_pat
     def far(a: str, b: str, size: int) -> float:
         return (3.0 if "n9" in (a, b) else 1.0) * 1e-6 * (1 + size)
 
-    told = placed(tmp_path, far, nodes=9, per_switch=0)
+    launches = launches_of(tmp_path, far, nodes=(*NODES, "n9"))
+    told = placed(launches, per_switch=0)
     assert [text.split(":")[0] for text in texts(told)] == ["node n9"]
     (remark,) = (text for text in told.remarks if "switch" in text)
     assert "may look slow" in remark and "--nodes-per-switch" in remark
-    told = placed(tmp_path, far, nodes=9, per_switch=8)
+    told = placed(launches, per_switch=8)
     assert not told.findings
     assert "no verdict on node n9: it is alone on its switch, " in "\n".join(told.remarks)
 
 
-def test_nothing_is_said_of_places_where_nothing_is_found_or_all_have_peers(tmp_path: Path):
+def test_nothing_is_said_of_places_where_nothing_is_found_or_all_have_peers(launches_with: Launches):
     for per_switch in (0, 3, 4, 8):
-        told = placed(tmp_path, slow(set()), nodes=8, per_switch=per_switch)
+        told = placed(launches_with(), per_switch)
         assert not describe_placement(told.sweep, told.analysis)
 
 
 @pytest.mark.parametrize("per_switch", [1, 8, 9, 1000])
-def test_pairs_may_be_all_of_one_switch_or_all_of_two(tmp_path: Path, per_switch: int):
-    assert not placed(tmp_path, slow(set()), 8, per_switch).findings
-    found = placed(tmp_path, slow({"n3"}), 8, per_switch).findings
+def test_pairs_may_be_all_of_one_switch_or_all_of_two(launches_with: Launches, per_switch: int):
+    assert not placed(launches_with(), per_switch).findings
+    found = placed(launches_with("n3"), per_switch).findings
     assert [(each.kind, each.who) for each in found] == [("node", ((2,),))]
 
 
@@ -181,15 +190,15 @@ def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypa
     assert kept.height == 2 * (28 + 7)
 
 
-def test_contention_is_what_is_left_when_all_are_busy(tmp_path: Path):
-    (told,) = command.analyse_sweeps(launches_of(tmp_path, slow(set())), DEMAND)
+def test_contention_is_what_is_left_when_all_are_busy(launches_with: Launches):
+    (told,) = command.analyse_sweeps(launches_with(), DEMAND)
     said = describe_contention(told.sweep)
     assert said.startswith("with all nodes busy a pair has 100% of the bandwidth")
     assert not describe_contention(replace(told.sweep, quiet={}))
 
 
-def test_launches_of_a_slow_node_regress_where_it_played(tmp_path: Path):
-    launches = launches_of(tmp_path, slow({"n3"}))
+def test_launches_of_a_slow_node_regress_where_it_played(launches_with: Launches):
+    launches = launches_with("n3")
     (told,) = command.analyse_sweeps(launches, DEMAND)
     assert [found.kind for found in told.findings] == ["node"]
     results = command.judge_links(launches, [told], "./plumbline links")
@@ -199,8 +208,8 @@ def test_launches_of_a_slow_node_regress_where_it_played(tmp_path: Path):
     assert {each.rerun for each in results} == {"./plumbline links"}
 
 
-def test_only_the_round_of_a_slow_pair_regresses(tmp_path: Path):
-    launches = launches_of(tmp_path, slow({"n2-n5"}))
+def test_only_the_round_of_a_slow_pair_regresses(launches_with: Launches):
+    launches = launches_with("n2-n5")
     (told,) = command.analyse_sweeps(launches, DEMAND)
     assert [found.kind for found in told.findings] == ["link"]
     results = command.judge_links(launches, [told], "")
@@ -210,8 +219,8 @@ def test_only_the_round_of_a_slow_pair_regresses(tmp_path: Path):
     assert all("n2-n5" in each.reason for each in results if each.case in regressed)
 
 
-def test_a_launch_on_other_nodes_has_no_round_of_a_slow_pair(tmp_path: Path):
-    launches = launches_of(tmp_path, slow({"n2-n5"}))
+def test_a_launch_on_other_nodes_has_no_round_of_a_slow_pair(tmp_path: Path, launches_with: Launches):
+    launches = launches_with("n2-n5")
     (told,) = command.analyse_sweeps(launches, DEMAND)
     one = told.analysis.pairs[0]
     others = Tournament(slow(set()), ("n1", "n3", "n5", "n7")).finished(tmp_path)
@@ -221,15 +230,15 @@ def test_a_launch_on_other_nodes_has_no_round_of_a_slow_pair(tmp_path: Path):
     )
 
 
-def test_a_healthy_machine_passes(tmp_path: Path):
-    launches = launches_of(tmp_path, slow(set()))
+def test_a_healthy_machine_passes(launches_with: Launches):
+    launches = launches_with()
     (told,) = command.analyse_sweeps(launches, DEMAND)
     assert not told.findings
     assert {each.verdict for each in command.judge_links(launches, [told], "")} == {Verdict.PASS}
 
 
-def test_a_launch_that_failed_is_told_and_nothing_is_said_of_its_nodes(tmp_path: Path):
-    launches = launches_of(tmp_path, slow({"n3"}))
+def test_a_launch_that_failed_is_told_and_nothing_is_said_of_its_nodes(launches_with: Launches):
+    launches = [*launches_with("n3")]
     launches[2] = replace(launches[2], outcome=fail_launch(Verdict.CRASHED, "the job ended"))
     assert not command.analyse_sweeps(launches, DEMAND)
     lines = command.list_links_failures(command.judge_links(launches, [], ""), [])
@@ -237,8 +246,8 @@ def test_a_launch_that_failed_is_told_and_nothing_is_said_of_its_nodes(tmp_path:
     assert command.format_links_headline(0, lines) == "Not all pairs were measured"
 
 
-def test_pairs_that_a_launch_lacks_fail_the_sweep(tmp_path: Path):
-    launches = launches_of(tmp_path, slow(set()))
+def test_pairs_that_a_launch_lacks_fail_the_sweep(tmp_path: Path, launches_with: Launches):
+    launches = [*launches_with()]
     launches[0] = Tournament(slow(set()), (*NODES[:7], "n9")).finished(tmp_path)
     (told,) = command.analyse_sweeps(launches, DEMAND)
     (line,) = command.list_links_failures(command.judge_links(launches, [told], ""), [told])

@@ -1,4 +1,4 @@
-"""What tests of procurement share."""
+"""What tests of signatures share."""
 
 import shutil
 import subprocess
