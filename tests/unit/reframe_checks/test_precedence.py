@@ -134,6 +134,13 @@ def test_a_barrier_of_a_family_keeps_its_one_size_whatever_sizes_are_asked_for(t
     assert sorted(found) == [("barrier", 0), ("bcast", 8), ("bcast", 1024)]
 
 
+@pytest.mark.parametrize(("kernel", "seconds"), [("series_C", 93), ("lufact_C_own", 15), ("series_B", 9.3)])
+def test_a_launch_of_a_kernel_may_take_five_times_what_one_core_takes(kernel, seconds, tmp_path: Path):
+    choice = {"programs": ["kernels"], "routines": [kernel], "layouts": []}
+    launch = planned(tmp_path, choice=choice)
+    assert launch.trials * seconds * 5 < launch.job_limit
+
+
 def test_caches_of_a_loop_are_warm_whatever_the_site_says(tmp_path: Path):
     launch = planned(tmp_path, choice={"sync": "loop"}, defaults={"cache": "flush"})
     assert {case.variant for case in launch.cases} == {"warm-loop"}
