@@ -15,7 +15,7 @@ from tests.support.factories.comparison import HEADER, failing, make_pass, write
 
 BCAST, PINGPONG = (f"cpu/mpicost/{each}/evict-barrier/2x2/8" for each in ("bcast", "pingpong@1"))
 CONTROL = "cpu/mpicost/control_timer/evict-barrier/2x2/8"
-RUST = "cpu/bindings/bcast.rust/2x2/8"
+RUST = "cpu/bindings/bcast.rust/own-own/2x2/8"
 
 
 def value(seconds: float) -> CaseValue:
