@@ -70,7 +70,9 @@ def unpack_fortran(folder: Path) -> DebianFortran:
     for family, (headers, library, fortran, launcher, more) in parts.items():
         prefixes[family] = folder / family
         programs = folder / family / "bin"
-        write_script(programs / "mpicc", f'exec gcc -I{headers} "$@" -L{libraries} {load} {library}')
+        before, after = f"gcc -I{headers}", f"-L{libraries} {load} {library}"
+        show = f'[ "$1" = -show ] && exec echo {before} {after}'  # CMake asks so
+        write_script(programs / "mpicc", f'{show}\nexec {before} "$@" {after}')
         write_script(
             programs / "mpifort",
             f'exec {gfortran} -I{modules / family} "$@" -L{libraries} {load} {fortran} {library}',
