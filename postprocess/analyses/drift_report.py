@@ -334,7 +334,6 @@ LEGEND = document.Legend(
     )
 )
 HOW_TO_READ = (
-    f"One dot is the median launch of a night. {document.JUDGED}",
     f"A step is a change of the level that lasted at least {drift.LEAST_NIGHTS} nights, by the fit of levels "
     "with the least absolute deviation; a creep is told where a cumulative sum of what lies above the "
     "reference says so and no step does: a slow change, or one that was there on the reference's first night "
@@ -353,6 +352,7 @@ def build_drift_document(
     drawn = found[:MOST_SECTIONS]
     left = len(found) - len(drawn)
     left_out = [f"{plural(left, 'further change')} not drawn: --json FILE has all"] if left else []
+    judged_by = document.describe_judged(each.nights.case.program for each in trends)
     return document.Document(
         "drift",
         [f"nights since {since}"],
@@ -365,7 +365,7 @@ def build_drift_document(
             document.Section("", [document.Lines(document.Role.CAVEAT, left_out)]),
             document.Section("Every change", [build_drift_table(found)], folded=True),
         ],
-        HOW_TO_READ,
+        (f"One dot is the median launch of a night. {judged_by}", *HOW_TO_READ),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
@@ -21,6 +21,7 @@ from postprocess.base.formats import DASH, TextTable, render_markdown_table
 from postprocess.base.sanitize import choose_fence, escape_markdown, sanitize_line
 from postprocess.model.groups import describe_reason
 from postprocess.model.verdict import Verdict, is_healthy
+from site_configs.mpi.exchange import BINDINGS
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: What stands beside a tone, or for it where there is no colour.
@@ -328,5 +329,18 @@ JUDGED = (
     "A launch of mpicost says its steady time, the mean of the fastest quarter of its trials; one of OSU or "
     "IMB says the judged column of its table."
 )
+JUDGED_LANGUAGE = (
+    "A launch of bindings says the median of its rounds: of C its time, of another language its time over that "
+    "in C in the same round, as 1.5 x C. What slows both as much moves the case of C alone."
+)
+
+
+def describe_judged(programs: Iterable[str]) -> str:
+    """Describe by what a launch of the programs that were measured is judged."""
+    measured = {*programs}
+    parts = [JUDGED] if measured != {BINDINGS} else []
+    return " ".join([*parts, *([JUDGED_LANGUAGE] if BINDINGS in measured else [])])
+
+
 #: Of an analysis that judges something else.
 NOT_STEADY = "not the steady time, by which nights and comparisons judge"

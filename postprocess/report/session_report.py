@@ -16,6 +16,7 @@ from postprocess.report.grids import build_grid, build_limit_map, build_verdict_
 from postprocess.report.overview import CLASSES, MOST_IN_GROUP, Sensitivity, assess_sensitivity, explain
 from postprocess.report.trial_selection import LaunchTrials
 from postprocess.results.summary import SessionSummary
+from site_configs.mpi.exchange import BINDINGS
 
 MOST_GROUPS = 150  #: of what failed, and of what is to look at
 MOST_OF_ONE_GROUP = 30  #: cases that are named of those that failed for one cause
@@ -37,6 +38,7 @@ def build_document(summary: SessionSummary, past: first_screen.Past) -> Document
     groups = first_screen.list_numbered_groups(summary)
     host = summary.machine.host or "an unnamed host"
     wrong = overview.describe_contradiction(summary)
+    languages = any(each.case.program == BINDINGS for each in summary.results)
     sections = [
         Section("New", [Lines(Role.ITEM, list(_list_news(summary, past)))]),
         Section("Next", list(_list_proposals(summary, past))),
@@ -67,7 +69,7 @@ def build_document(summary: SessionSummary, past: first_screen.Past) -> Document
             ),
         ],
         sections=sections,
-        how_to_read=HOW_TO_READ,
+        how_to_read=(*HOW_TO_READ, *([document.JUDGED_LANGUAGE] if languages else [])),
         failures=[f"Contradiction: {wrong}"] if wrong else [],
     )
 

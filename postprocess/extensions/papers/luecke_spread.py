@@ -66,13 +66,17 @@ def build_spread_table(measured: measurements.PaperMeasurements, trials: Trials,
     return TextTable(
         "Table I: standard deviation of the filtered trials, and what the filter removes",
         (*measurements.LABELS, "tests"),
-        (*("cases", "average", "maximum", "removed", "unfiltered / filtered", "most"), "maximum of"),
+        (
+            *("cases", "trials", "average", "maximum", "removed"),
+            *("unfiltered / filtered", "most", "maximum of"),
+        ),
         (*rows, *_printed_spreads(history)) if rows else (),
         (
             f"tests: {SEVEN}, at the sizes of Luecke, Kraeva and Ju (2003), as in print; or all that were "
             "measured",
-            "cases: each in each of its launches; average and maximum of their standard deviations over "
-            "their means; removed: share of all trials but the first of each launch",
+            "cases: each in each of its launches; trials: of a launch, without the first and late ones",
+            "average and maximum of their standard deviations over their means; removed: share of all trials "
+            "but the first of each launch",
             "unfiltered / filtered: of the means, on average; most: the largest; maximum of: the case that "
             "has it",
             "in print: table I and section 2 of Luecke, Kraeva and Ju (2003), of one launch of each test",
@@ -86,8 +90,10 @@ def _format_group(group: Sequence[tuple[str, LaunchSpread]]) -> tuple[str, ...]:
     removed = sum(each.removed for each in spreads) / sum(each.trials for each in spreads)
     factors = [each.unfiltered for each in spreads]
     average = float(np.mean([each.deviation for each in spreads]))
+    fewest, most = (pick(each.trials for each in spreads) for pick in (min, max))
     return (
         write_count(len(spreads)),
+        write_count(most) if fewest == most else Number(f"{fewest} to {most}", fewest),
         *(write_share(each, f"{each:.2%}") for each in (average, largest.deviation, removed)),
         *(Number(f"{each:.3f}", each) for each in (float(np.mean(factors)), max(factors))),
         widest,
@@ -104,7 +110,7 @@ def _printed_spreads(history: History) -> list[tuple[str, ...]]:
     quantities = ("average_std_dev_filtered", "maximum_std_dev_filtered", "trials_removed_by_filter")
     return [
         (
-            *(f"{machine} (in print)", "all", NOT_PRINTED, SEVEN, NOT_PRINTED),
+            *(f"{machine} (in print)", "all", NOT_PRINTED, SEVEN, NOT_PRINTED, NOT_PRINTED),
             *(figures[machine, quantity] for quantity in quantities),
             *[NOT_PRINTED] * 3,
         )

@@ -21,9 +21,8 @@ FEW = 40  #: cases that a terminal shows
 NAMED = 4
 SIGNS = {PairedVerdict.SLOWER: "▲", PairedVerdict.FASTER: "▼"}
 FAILED = "✗"
+HOW_VALUES = "Each round launches every version once, in a drawn order. A value is the median of its launches."
 HOW_TO_READ = (
-    "Each round launches every version once, in a drawn order. A value is the median of its launches. "
-    f"{document.JUDGED}",
     "▲ slower, ▼ faster than the version before: proven by at least half the margin from paired differences "
     "(Hodges-Lehmann, Wilcoxon). No sign: the same, or not proven.",
     f"Of all steps called slower (or faster), {ERROR:.0%} at most are false on average, over all cases and "
@@ -165,6 +164,7 @@ def build_history_document(judged: JudgedHistory) -> document.Document:
         document.Commands(name, list(dict.fromkeys(history.rerun.values())))
         for name, history in zip(names, drawn, strict=True)
     ]
+    judged_by = document.describe_judged(each.case.program for each in judged.cases)
     return document.Document(
         "history",
         (f"{header.old.label} → {header.new.label}", header.started_utc),
@@ -182,7 +182,7 @@ def build_history_document(judged: JudgedHistory) -> document.Document:
             document.table_section(tabulate_history("Controls without MPI", judged, judged.controls)),
             document.Section("Each case again", again),
         ],
-        HOW_TO_READ,
+        (f"{HOW_VALUES} {judged_by}", *HOW_TO_READ),
         build_history_json(judged),
     )
 

@@ -18,7 +18,7 @@ from postprocess.features.compare.facts import (
 )
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.features.compare.next_steps import NextStep
-from postprocess.report.document import JUDGED
+from postprocess.report.document import describe_judged
 from postprocess.report.terminal import INDENT, PIPE_COLUMNS, wrap
 from postprocess.stats.paired_verdicts import ERROR
 
@@ -35,13 +35,12 @@ HOW_MISSING = (
     "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
     "the other way round."
 )
-HOW_VALUES = f"old, new: median of the launches that count, ± their spread. {JUDGED}"
+HOW_VALUES = "old, new: median of the launches that count, ± their spread."
 HOW_MODES = (
     "two modes, contradictory: the medians of both sides say another thing than the pairs, "
     "by more than the margin."
 )
 HOW_TO_READ = (
-    HOW_VALUES,
     "Ratio: slowdown of the new side (Hodges-Lehmann over pairs of launches taken in turn). The interval "
     "covers the true one in at least 90% of cases.",
     "same: proven, the whole interval is within the margin. not slower: proven no worse than the margin. "
@@ -56,7 +55,6 @@ HOW_TO_READ = (
 
 
 HOW_TO_READ_UNPAIRED = (
-    HOW_VALUES,
     "The sides are stored sessions, not taken in turn: what else changed on the machine in between is in every "
     "ratio, too. Nothing here is ever called the same, and no comparison of this kind safe.",
     "Ratio: slowdown of the new side, by session means. The interval covers the true one in 90% of cases if "
@@ -69,7 +67,8 @@ HOW_TO_READ_UNPAIRED = (
 
 
 def select_how_to_read(judged: JudgedComparison) -> tuple[str, ...]:
-    return HOW_TO_READ_UNPAIRED if judged.header.unpaired else HOW_TO_READ
+    values = f"{HOW_VALUES} {describe_judged(each.case.program for each in judged.measured)}"
+    return (values, *(HOW_TO_READ_UNPAIRED if judged.header.unpaired else HOW_TO_READ))
 
 
 def format_decision(judged: JudgedComparison) -> str:

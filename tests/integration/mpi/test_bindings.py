@@ -16,6 +16,7 @@ from postprocess.extensions.papers.asides import load_languages
 from site_configs.common import work_directory
 from site_configs.mpi.exchange import Program
 from site_configs.mpi.languages import LANGUAGES, SOURCES, Bench, Language, prepare_c, prepare_mpi4py
+from tests.support.debian_fortran import DebianFortran, Missing, unpack_fortran
 from tests.support.faults import plants
 from tests.support.mpi import find_mpi
 from tests.support.plumbline_runner import LIMIT, Workshop
@@ -91,19 +92,45 @@ def find_name(family: str) -> str:
         pytest.skip(f"no {family} is here: its binding cannot be tried")
 
 
+@pytest.fixture(scope="module")
+def fortran(tmp_path_factory: pytest.TempPathFactory) -> DebianFortran:
+    try:
+        return unpack_fortran(tmp_path_factory.mktemp("fortran"))
+    except Missing as why:
+        pytest.skip(f"Fortran cannot be tried: {why}")
+
+
+def test_c_against_fortran_is_on_the_page(fortran: DebianFortran, tmp_path: Path) -> None:
+    """By both modules of two MPIs, as Debian has them."""
+    own = Workshop(tmp_path / "home", path=str(fortran.bin))
+    mpis = ",".join(str(path) for path in fortran.prefixes.values())
+    words = ("--launches", "3", "--bytes", "8", "--mpis", mpis)
+    own.run("agree", "--bindings", "fortran", *words).expect(0)
+    rows = [row for row in load_languages(own.home) if row.language.startswith("fortran")]
+    found = {(row.environment.partition("-")[0], row.language) for row in rows}
+    assert found == {(family, f"fortran-{module}") for family in FAMILIES for module in ("mpi", "mpi_f08")}
+    assert all(row.launches == 3 and row.low <= row.ratio <= row.high and row.control for row in rows)
+    page = own.run("papers", "--paper", "rus").expect(0).output
+    lines = page.partition("C against Fortran")[2].splitlines()
+    assert sum("Fortran mpi" in line for line in lines) == len(rows) == 20
+
+
 @pytest.mark.parametrize(
-    ("language", "compilers", "paper", "title"),
+    ("language", "paper", "title"),
     [
-        ("java-intel", ("java", "javac"), "taboada", "Java, Intel's binding"),
-        ("java-mpj", ("java", "javac"), "taboada", "Java, MPJ Express (threads)"),
-        ("fortran-mpi", ("gfortran",), "rus", "Fortran mpi"),
+        ("java-intel", "taboada", "Java, Intel's binding"),
+        ("java-mpj", "taboada", "Java, MPJ Express (threads)"),
+        ("fortran-mpi", "rus", "Fortran mpi"),
     ],
 )
 def test_a_binding_that_intel_mpi_gives_is_on_the_page(
-    language: str, compilers: tuple[str, ...], paper: str, title: str, workshop: Workshop
+    language: str, paper: str, title: str, workshop: Workshop, request: pytest.FixtureRequest
 ) -> None:
-    require(*compilers)
     name = find_name("intel-mpi")
+    if language.startswith("fortran"):
+        workshop = replace(workshop, path=str(request.getfixturevalue("fortran").bin))
+    else:
+        require("java", "javac")
     kind = language.partition("-")[0]
     known = {(row.environment, row.language) for row in load_languages(workshop.home)}
     if (name, language) not in known:  # another of its kind measured it

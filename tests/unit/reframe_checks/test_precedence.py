@@ -1,7 +1,8 @@
-"""Who has the last word on a variable of a check, as ReFrame itself plans it: dry runs, without an MPI."""
+"""What ReFrame itself plans, in dry runs without an MPI: whose variable holds, and what is skipped."""
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,21 +40,22 @@ site_configuration = site(
 """
 
 
-def planned(
+def plan(
     folder: Path,
     *words: str,
     choice: dict | None = None,
     defaults: dict | None = None,
     references: int | None = None,
     tag: str = "nightly",
-) -> PlannedLaunch:
-    """The launch of mpicost that ReFrame plans.
+    text: str = SITE,
+) -> list[PlannedLaunch]:
+    """The launches that ReFrame plans, of mpicost unless other programs are chosen.
 
     :param words: further ones of ReFrame's command line
     :param references: trials that the references tell
     """
     site = folder / "site.py"
-    site.write_text(SITE.replace("{defaults}", repr(defaults or {})))
+    site.write_text(text.replace("{defaults}", repr(defaults or {})))
     roots = [folder / "references"]
     if references:
         known = [Reference(each, 1e-6, 0.02, 20) for each in CASES]
@@ -72,7 +74,12 @@ def planned(
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    (launch,) = read_plan(reframe.session)
+    return read_plan(reframe.session)
+
+
+def planned(folder: Path, *words: str, **more: Any) -> PlannedLaunch:
+    """The only one."""
+    (launch,) = plan(folder, *words, **more)
     return launch
 
 
@@ -132,6 +139,33 @@ def test_a_barrier_of_a_family_keeps_its_one_size_whatever_sizes_are_asked_for(t
     cases = planned(tmp_path, choice=choice).cases
     found = [(case.routine, case.bytes) for case in cases]
     assert sorted(found) == [("barrier", 0), ("bcast", 8), ("bcast", 1024)]
+
+
+@pytest.mark.parametrize(("kernel", "seconds"), [("series_C", 93), ("lufact_C_own", 15), ("series_B", 9.3)])
+def test_a_launch_of_a_kernel_may_take_five_times_what_one_core_takes(kernel, seconds, tmp_path: Path):
+    launches = plan(tmp_path, choice={"programs": ["kernels"], "routines": [kernel]})
+    assert launches
+    for launch in launches:
+        assert launch.trials * seconds * 5 < launch.job_limit
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (
+            'scheduler="slurm"',
+            "needs --site local in a job of one node: languages are compared where ./plumbline is called",
+        ),
+        ("exact=True", "what a language adds takes no simulated time"),
+    ],
+    ids=["cluster", "simulated"],
+)
+def test_all_languages_are_skipped_for_one_reason_where_none_can_be_started(more, reason, tmp_path: Path):
+    text = SITE.replace("cores_per_node=1", "cores_per_node=2").replace('"cpu",\n', f'"cpu",\n{more},\n')
+    launches = plan(tmp_path, choice={"programs": ["bindings"], "routines": []}, text=text)
+    assert {each.start for each in launches} >= {"c", "rust", "fortran-mpi_f08"}
+    assert [case for each in launches for case in each.cases] == []
+    assert {skip.reason for each in launches for skip in each.skips} == {reason}
 
 
 def test_caches_of_a_loop_are_warm_whatever_the_site_says(tmp_path: Path):

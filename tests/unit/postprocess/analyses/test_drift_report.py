@@ -227,6 +227,13 @@ def test_text_from_outside_does_nothing_on_the_page():
     assert "<script>" not in render_html(told) and "<script>" not in render_markdown(told)
 
 
+@pytest.mark.parametrize(("program", "told"), [("mpicost", False), ("bindings", True)])
+def test_a_page_tells_how_to_read_the_values_of_languages_where_there_are_any(program, told):
+    (trend,) = detect_trends([nights(stepped(30, 0.5), case=replace(CASE, program=program))])
+    page = render_markdown(drift_page.build_drift_document([trend], cluster_changes([trend]), SINCE))
+    assert ("A launch of bindings says" in page) == told
+
+
 # ---------------------------------------------------------------- the line of a night
 
 

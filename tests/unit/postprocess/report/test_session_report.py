@@ -262,6 +262,13 @@ def test_all_notes_are_in_one_box(bad):
     assert 'class="note notes"' not in html_of(replace(bad, more={"notes": []}))
 
 
+def test_values_of_languages_are_explained_where_there_are_any(bad):
+    said = "A launch of bindings says"
+    case = replace(samples.few_cases()[0], program="bindings", routine="bcast.rust")
+    assert said not in markdown_of(bad)
+    assert said in markdown_of(samples.healthy_night([case]))
+
+
 def test_what_was_found_before_is_not_new_again(bad):
     summary = parse_summary(bad.document())
     slow = next(r for r in summary.failed if r.verdict is Verdict.REGRESSED)

@@ -51,13 +51,32 @@ def test_the_spread_of_a_machine_stands_beside_that_in_print():
     widest = compute_spread(shaky).deviation
     place = ("torus", "simgrid-mpich", "warm, dissemination")
     assert seven == (
-        *(*place, "the paper's seven", "4", f"{widest / 4:.2%}", f"{widest:.2%}", "0.00%"),
+        *(*place, "the paper's seven", "4", "10", f"{widest / 4:.2%}", f"{widest:.2%}", "0.00%"),
         *("1.000", "1.000", "bcast 10 kB, p = 8"),
     )
     assert every[:5] == (*place, "all", "6")
-    seven = ("all", "-", "the paper's seven", "-")
-    assert t3e[:8] == ("T3E-900 (in print)", *seven, "2.32%", "18.24%", "0.48%")
-    assert origin[:8] == ("Origin 3000 (in print)", *seven, "11.13%", "55.37%", "2.51%")
+    seven = ("all", "-", "the paper's seven", "-", "-")
+    assert t3e[:9] == ("T3E-900 (in print)", *seven, "2.32%", "18.24%", "0.48%")
+    assert origin[:9] == ("Origin 3000 (in print)", *seven, "11.13%", "55.37%", "2.51%")
+
+
+def test_an_mpi_that_hangs_may_have_fewer_trials_and_the_page_tells_how_many():
+    """As the paper had it; its session has --trials 15, the other one 51."""
+    planned = samples.cases(["torus"], counts=(8,), routines=["bcast"])
+    one, other = (tuple(each for each in planned if each.environment == name) for name in samples.MPIS)
+    whole = arrange_sessions(
+        {name: samples.session(some).results for name, some in (("one", one), ("other", other))}
+    )
+    times = {"one": trials(*[1.0] * 51), "other": trials(*[1.0] * 15)}
+    known = {
+        name: {case.key: (times[name],) for case in some} for name, some in (("one", one), ("other", other))
+    }
+    asked = Asked("luecke2003", trials=known)
+    tables = {table.title: table.rows for part in build_paper(asked, whole) for table in part.tables}
+    (title,) = (title for title in tables if title.startswith("Table I: "))
+    shown = {(row[1], row[5]) for row in tables[title] if row[0] == "torus"}
+    assert shown == {("simgrid-mpich", "50"), ("simgrid-ompi", "14")}
+    assert tables["torus: time over that with simgrid-mpich"]
 
 
 @pytest.mark.parametrize("paper", ["luecke2001", "luecke2003"])

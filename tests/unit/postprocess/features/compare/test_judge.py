@@ -15,6 +15,7 @@ from tests.support.factories.comparison import HEADER, failing, make_pass, write
 
 BCAST, PINGPONG = (f"cpu/mpicost/{each}/evict-barrier/2x2/8" for each in ("bcast", "pingpong@1"))
 CONTROL = "cpu/mpicost/control_timer/evict-barrier/2x2/8"
+RUST = "cpu/bindings/bcast.rust/own-own/2x2/8"
 
 
 def value(seconds: float) -> CaseValue:
@@ -176,3 +177,15 @@ def test_simulated_time_decides_in_one_block_if_it_repeats(ratios, verdict, reas
     (case,) = judge_comparison(data.StoredComparison(HEADER, (2,), tuple(passes))).cases
     assert case.verdict == verdict and reason in case.reason
     assert reason or (case.ratio and math.isclose(case.ratio, ratios[0]))
+
+
+@pytest.mark.parametrize(
+    ("keys", "mpicost", "bindings"),
+    [((BCAST,), True, False), ((BCAST, RUST), True, True), ((RUST,), False, True)],
+    ids=["one of mpicost", "both", "one of bindings"],
+)
+def test_it_tells_how_to_read_the_values_of_what_was_measured(keys, mpicost, bindings) -> None:
+    both = dict.fromkeys(keys, value(1e-6))
+    said = " ".join(format_comparison_text(judge_comparison(compared(both, both))).split())
+    assert ("A launch of mpicost says" in said) == mpicost
+    assert ("A launch of bindings says" in said) == bindings
