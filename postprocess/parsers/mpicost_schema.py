@@ -15,7 +15,7 @@ from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
 from postprocess.model.conditions import ROUNDS, STANDARD_ABI
 from postprocess.model.gpu import check_gpu_record
-from postprocess.model.interposed import ELSEWHERE, INTERPOSED
+from postprocess.model.interposed import BELOW_RECORD, ELSEWHERE, INTERPOSED
 from postprocess.model.measurement import CORE_LATENCIES, CaseRecord, CoreLatency, PairTime, TrialSummary
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, VISIT, WARM
@@ -165,8 +165,17 @@ def check_surroundings(entry: JsonObject) -> None:
 
 
 def check_interposed(entry: JsonObject) -> None:
-    """Check that every object in front of the MPI has a path and a hash, on rank 0 and on one with others."""
+    """Check that every object in front of the MPI has a path and a hash, on rank 0 and on one with others.
+
+    So must every library below it, where these are told.
+    """
     _check_objects(entry)
+    for each in entry.objects(BELOW_RECORD) if entry.fields.get(BELOW_RECORD) else ():
+        for key in ("name", "path"):
+            each.text(key)
+        each.get("version", str)
+        if not TEXT_HASH.fullmatch(each.text("text")):
+            raise ValueError(f"{BELOW_RECORD}.text: is not a hash of 16 digits")
     if ELSEWHERE in entry.fields:
         other = entry.object(ELSEWHERE)
         if not 0 < other.integer("rank") < entry.integer("processes"):
