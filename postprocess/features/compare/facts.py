@@ -24,7 +24,6 @@ from postprocess.base.strict_json import parse_json
 from postprocess.stats.curves import LEAST_POINTS, MOST_SEGMENTS, Segment, Switch, find_switches, fit_segments
 from postprocess.stats.launches import group_placements
 from site_configs.mpi.family import identify_library
-from site_configs.schema.manual_settings import STEERING
 
 ABSENT = "none"  #: for what a side does not have, as people read it
 UNREAD = "empty"  #: for a control variable without a value that can be read
@@ -32,7 +31,7 @@ PLACE = "PREFIX"  #: in a value, for where the library is installed
 #: Objects that are the suite's own, and differ wherever they are built.
 OWN_OBJECTS = ("mpicost", "libwitness.so")
 #: Variables that say how an MPI is to behave. Those that launchers make for each launch are none of them.
-SETTINGS = (*STEERING, "OMP_")
+SETTINGS = ("OMPI_MCA_", "UCX_", "FI_", "MPIR_CVAR_", "MPIR_PARAM_", "MPICH_", "I_MPI_", "OMP_")
 MADE_BY_LAUNCHERS = ("I_MPI_INFO_", "I_MPI_HYDRA_", "I_MPI_INTERNAL_", "I_MPI_ROOT", "OMPI_MCA_PREFIXES")
 #: How each kind of difference is named, in the order of showing.
 MPI, TRANSPORT, OBJECT = "MPI", "transport", "loaded library"
