@@ -18,9 +18,10 @@ from postprocess.base.formats import Unit
 from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.conditions import STANDARD_ABI, LaunchConditions
-from postprocess.model.interposed import INTERPOSED
+from postprocess.model.interposed import BELOW, INTERPOSED
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.routines.mpicost import is_placeless
+from postprocess.references.comparability import list_other_libraries
 from postprocess.stats.launches import group_placements
 from postprocess.stats.sessions import number_day, number_sessions
 from site_configs.topology.machine import LIMITS
@@ -147,8 +148,9 @@ def find_excluding_facts(one: CalibrationLaunch, others: Sequence[CalibrationLau
 def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> list[str]:
     """List the names of the facts in which two launches differ; transports where both tell them."""
     differing = list_differing_keys(one.shared, other.shared)
-    told = LIMITS in one.shared and LIMITS in other.shared  # older launches do not tell them
-    found = [key for key in differing if key != LIMITS or told]
+    alike = set() if LIMITS in one.shared and LIMITS in other.shared else {LIMITS}  # older launches have none
+    alike |= set() if list_other_libraries(one.circumstances, other.circumstances) else {BELOW}
+    found = [key for key in differing if key not in alike]
     both = one.transports.keys() & other.transports.keys()
     if any(one.transports[pairs] != other.transports[pairs] for pairs in both):
         found.append("transports")
@@ -183,10 +185,14 @@ def list_outdated_facts(launch: CalibrationLaunch, now: Now) -> list[str]:
         return []
     ours, theirs = dict(known.conditions.circumstances), dict(launch.circumstances)
     bindings = ours.pop("binding", {}), theirs.pop("binding", {})
-    ours, theirs = ({INTERPOSED: ""} | each for each in (ours, theirs))
+    below = [BELOW] * bool(list_other_libraries(ours, theirs))
+    ours, theirs = (
+        {INTERPOSED: ""} | {name: each[name] for name in each if name != BELOW} for each in (ours, theirs)
+    )
     told = {"cpu_model": known.conditions.cpu_model}, launch.facts["method"]
     pairs = [(ours, theirs), told, (known.transports, launch.transports)]
     found = [name for one, other in pairs for name in one.keys() & other.keys() if one[name] != other[name]]
+    found += below
     unlike = set() if known.program == launch.program else {STANDARD_ABI, *BUILT}
     found = sorted({"transports" if name in known.transports else name for name in found} - unlike)
     both = bindings[0].keys() & bindings[1].keys()

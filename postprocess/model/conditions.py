@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postprocess.model.gpu import describe_gpus
-from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_interposed
+from postprocess.model.interposed import BELOW, INTERPOSED, SEPARATOR, describe_below, describe_interposed
 from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.topology.machine import LIMITS
 
@@ -87,6 +87,7 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
         **({"compiler": run.get("compiler")} if own else {}),
         **({"flags": flags_of(run.get("compiler_flags"))} if own else {}),
         **({INTERPOSED: loaded} if loaded else {}),
+        **({BELOW: below} if (below := describe_below(run)) else {}),
         **({STANDARD_ABI: run[STANDARD_ABI]["version"]} if STANDARD_ABI in run else {}),
         **({GPUS: gpus} if (gpus := describe_gpus(run)) else {}),
         **({LIMITS: run[LIMITS]} if LIMITS in run else {}),

@@ -1,4 +1,7 @@
-"""What is loaded in front of the MPI or in its place, by its run record: it may slow or damage any call."""
+"""What is loaded in front of the MPI, in its place or below it, by its run record.
+
+What is in front may slow or damage any call; by what is below, messages travel.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,6 +10,9 @@ from typing import Any
 
 INTERPOSED = "interposed"  #: in run records a list of objects; a circumstance, where there are any
 ELSEWHERE = "interposed_elsewhere"  #: in run records: a rank with other objects, and these
+#: In run records a list of libraries; a circumstance, an object by their names, where it is told
+BELOW = "libraries_below"
+BELOW_RECORD = "below"  #: its key in run records
 DELAY_LIBRARY = "libdelay.so"  #: of the self-test, which its plan declares
 WITNESS = "lib/libwitness.so"  #: below the prefix of mpicost
 SEPARATOR = " | "  #: between the lines of a circumstance
@@ -38,6 +44,14 @@ def describe_interposed(objects: Sequence[Mapping[str, str]]) -> str:
     """Describe objects by name and a hash of their instructions, without the self-test's; empty for none."""
     named = [(PurePath(each["path"]).name, each["text"][:HASH_SHOWN]) for each in objects]
     return SEPARATOR.join(f"{name} ({text})" for name, text in named if name != DELAY_LIBRARY)
+
+
+def describe_below(run: Mapping[str, Any]) -> dict[str, str]:
+    """Describe the libraries below an MPI that a launch has loaded: version and hash of each, by its name."""
+    return {
+        each["name"]: f"{each['version']} ({each['text'][:HASH_SHOWN]})".lstrip()
+        for each in run.get(BELOW_RECORD, ())
+    }
 
 
 def describe_differing_ranks(run: Mapping[str, Any]) -> str:

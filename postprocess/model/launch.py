@@ -45,6 +45,10 @@ class Records(Protocol):
         """The run record."""
 
     @property
+    def end(self) -> dict[str, Any]:
+        """The end record."""
+
+    @property
     def mpi_library(self) -> str:
         """What the MPI says of itself."""
 
@@ -62,6 +66,9 @@ class Records(Protocol):
 
     def resolution(self, unit: str) -> float:
         """Return the smallest step of a value, in ``unit``."""
+
+
+TCP_PACKETS = "tcp_packets"  #: in run and end records of mpicost; -1 where the kernel does not tell
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,13 @@ class FinishedLaunch:
     def lateness(self) -> Lateness | None:
         """Who was held up; None if the launch failed or its program does not tell."""
         return self.outcome.records.lateness if self.outcome.records else None
+
+    @property
+    def tcp_packets(self) -> int:
+        """Packets that rank 0 sent while it measured, over TCP connections of its own; 0 if none are told."""
+        records = self.outcome.records
+        before, after = (told.get(TCP_PACKETS, 0) for told in (self.run, records.end if records else {}))
+        return max(after - before, 0) if before >= 0 else 0
 
     @property
     def node_facts(self) -> dict[str, dict[str, str]]:

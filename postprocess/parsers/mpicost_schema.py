@@ -15,7 +15,8 @@ from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
 from postprocess.model.conditions import ROUNDS, STANDARD_ABI
 from postprocess.model.gpu import check_gpu_record
-from postprocess.model.interposed import ELSEWHERE, INTERPOSED
+from postprocess.model.interposed import BELOW_RECORD, ELSEWHERE, INTERPOSED
+from postprocess.model.launch import TCP_PACKETS
 from postprocess.model.measurement import CORE_LATENCIES, CaseRecord, CoreLatency, PairTime, TrialSummary
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, VISIT, WARM
@@ -67,6 +68,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     check_interposed(entry)
     check_standard_abi(entry)
     check_gpu_record(entry)
+    check_packets(entry)
     return entry
 
 
@@ -94,6 +96,13 @@ def check_end(entry: JsonObject) -> None:
     """Check what each end record has."""
     entry.get("token", str)
     entry.moment("ended_utc")
+    check_packets(entry)
+
+
+def check_packets(entry: JsonObject) -> None:
+    """Check the number of packets that the kernel tells, -1 where it tells none; older records lack it."""
+    if TCP_PACKETS in entry.fields:
+        entry.integer(TCP_PACKETS, least=-1)
 
 
 def check_loop(entry: JsonObject, key: str, sync: str) -> None:
@@ -165,8 +174,17 @@ def check_surroundings(entry: JsonObject) -> None:
 
 
 def check_interposed(entry: JsonObject) -> None:
-    """Check that every object in front of the MPI has a path and a hash, on rank 0 and on one with others."""
+    """Check that every object in front of the MPI has a path and a hash, on rank 0 and on one with others.
+
+    So must every library below it, where these are told.
+    """
     _check_objects(entry)
+    for each in entry.objects(BELOW_RECORD) if entry.fields.get(BELOW_RECORD) else ():
+        for key in ("name", "path"):
+            each.text(key)
+        each.get("version", str)
+        if not TEXT_HASH.fullmatch(each.text("text")):
+            raise ValueError(f"{BELOW_RECORD}.text: is not a hash of 16 digits")
     if ELSEWHERE in entry.fields:
         other = entry.object(ELSEWHERE)
         if not 0 < other.integer("rank") < entry.integer("processes"):

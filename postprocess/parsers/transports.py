@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from site_configs.schema.transports import ExpectedTransport
+from site_configs.schema.transports import KERNEL, ExpectedTransport
 
 #: Variables that let a library tell it; to all others they are nothing.
 VERBOSE: Mapping[str, str] = {
@@ -51,7 +51,7 @@ class TransportPath:
     """By what a class of pairs talks, as one line of a library has it."""
 
     pairs: str  #: ``node`` or ``network``
-    layer: str  #: ``ucx``, ``libfabric``, ``openmpi`` or ``intel-mpi``
+    layer: str  #: ``ucx``, ``libfabric``, ``openmpi``, ``intel-mpi`` or ``kernel``
     transports: tuple[str, ...]  #: that carry messages
     rails: int  #: devices that UCX names; 1 where none are named
     line: str  #: of the library
@@ -87,6 +87,22 @@ def read_paths(output: str) -> list[TransportPath]:
     if OWN_MEMORY in lines:
         found = [path for path in found if (path.pairs, path.layer) != ("node", "ucx")]
     return list({(path.pairs, str(path)): path for path in reversed(found)}.values())[::-1]
+
+
+#: Packets of rank 0 over TCP, from which on its messages went there. The cheapest launch of two ranks
+#: sends 60 at least; on other ways none, and 12 to the launcher.
+LEAST_PACKETS = 30
+
+
+def judge_packets(pairs: str, packets: int) -> list[TransportPath]:
+    """Judge by the kernel's own count whether a class of pairs talks by TCP, where no library tells.
+
+    MPICH does not tell that it leaves its own memory out.
+    """
+    if packets < LEAST_PACKETS:
+        return []
+    line = f"rank 0 sent {packets} packets over TCP connections of its own"
+    return [TransportPath(pairs, KERNEL, ("tcp",), 1, line)]
 
 
 def read_line(line: str, fabrics: set[str]) -> Iterator[TransportPath]:

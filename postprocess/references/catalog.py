@@ -9,6 +9,7 @@ from typing import Any
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 from postprocess.model.conditions import ROUNDS, LaunchConditions
+from postprocess.model.interposed import BELOW
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import PAPERS, is_placeless
@@ -24,7 +25,9 @@ from site_configs.schema.manual_settings import has_all_settings, list_shell_dif
 from site_configs.schema.waivers import DIFFERENCES
 
 #: What variables do that change an MPI most, by name.
-EFFECTS = {"MPIR_CVAR_NOLOCAL": "ranks of a node do not use its shared memory"}
+EFFECTS = dict.fromkeys(
+    ("MPIR_CVAR_NOLOCAL", "MPIR_PARAM_NOLOCAL", "MPICH_NOLOCAL"), "ranks of a node do not use its shared memory"
+)
 OFF = ("none", "0", "no", "off", "false")  #: values, ``None`` too, with which they do nothing
 
 
@@ -120,7 +123,9 @@ class ReferenceSet:
         if wrong:
             return wrong
         found += self._options(case, by_hand)
-        refused = [each for each in found if each.name not in accepts]
+        # Who sets a variable by an option may want to see what another library below the MPI changes.
+        chosen = {BELOW} if by_hand.get("set_env") else set()
+        refused = [each for each in found if each.name not in {*accepts, *chosen}]
         # A calibration would be of what was forgotten in a shell: it is to be looked at first.
         refused.sort(key=lambda each: (not isinstance(each, ShellDifference), not getattr(each, "effect", "")))
         if not refused:

@@ -15,7 +15,7 @@ from typing import Any
 
 from postprocess.model.case import Case
 from postprocess.model.conditions import GPUS, STANDARD_ABI
-from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_standing, is_replacing
+from postprocess.model.interposed import BELOW, INTERPOSED, SEPARATOR, describe_standing, is_replacing
 from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import is_placeless
 from postprocess.references import provenance
@@ -27,6 +27,7 @@ from site_configs.topology.machine import LIMITS
 WORDS = {
     "cpu_model": "processor",
     INTERPOSED: "set of libraries in front of the MPI",
+    BELOW: "release of a library below the MPI",
     "mpi_library": "MPI library",
     "settle": "settling time",
     "source": "source",
@@ -97,6 +98,26 @@ class InterposedLibraries(Difference):
         return False
 
 
+class LibraryBelow(Difference):
+    """Another UCX or libfabric below the MPI than the reference was measured with."""
+
+    def __str__(self) -> str:
+        ours, theirs = (
+            ", ".join(f"{name} {said}" for name, said in told.items()) for told in (self.ours, self.theirs)
+        )
+        return f"below the MPI is {ours}, and {theirs}"
+
+    @property
+    def fix(self) -> str:
+        """What to do about it."""
+        return "see what leads to it (LD_LIBRARY_PATH, FI_PROVIDER_PATH, I_MPI_OFI_LIBRARY), or calibrate again"
+
+    @property
+    def lasting(self) -> bool:
+        """Whether launches to come will differ too: not where a shell may lead to it by mistake."""
+        return False
+
+
 class BinaryInterface(Difference):
     """A program of the standard ABI held against one of another version, or of the MPI's own interface."""
 
@@ -128,18 +149,31 @@ def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[st
         wrong -= {"binding"}
     if LIMITS not in one or LIMITS not in other:  # older launches do not have them
         wrong -= {LIMITS}
+    if not list_other_libraries(one, other):
+        wrong -= {BELOW}
     if wrong:
         raise ValueError(", ".join(sorted(wrong)))
-    return {**other, **one, "binding": bindings[0] | bindings[1]}
+    below = other.get(BELOW, {}) | one.get(BELOW, {})
+    return {**other, **one, "binding": bindings[0] | bindings[1], **({BELOW: below} if below else {})}
+
+
+def list_other_libraries(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """List the libraries below an MPI that two launches have both loaded, and not the same.
+
+    Which of them an MPI loads, its variables decide; older launches tell none.
+    """
+    ours, theirs = one.get(BELOW, {}), other.get(BELOW, {})
+    return sorted(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
 
 
 def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
     """Find the first fact of a launch that a reference does not have; empty if it has all.
 
     One without an entry had nothing in front of the MPI, as far as is known, and a program of the MPI's own
-    binary interface. Older ones do not tell the limits of the shell.
+    binary interface. Older ones do not tell the limits of the shell, nor what is below the MPI.
     """
-    if lacking := next((name for name in ours if name not in {*known, INTERPOSED, STANDARD_ABI, LIMITS}), ""):
+    untold = {INTERPOSED, STANDARD_ABI, LIMITS, BELOW}
+    if lacking := next((name for name in ours if name not in {*known, *untold}), ""):
         return lacking
     layouts = ours.get("binding", {}).keys() - known.get("binding", {}).keys()
     return f"binding of {min(layouts)}" if layouts else ""
@@ -147,13 +181,17 @@ def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
 
 def list_differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Difference]:
     """List the differences of a launch's conditions from those of a reference, which has all of them."""
-    alone = ("binding", INTERPOSED, STANDARD_ABI, *({LIMITS} - known.keys()))
+    alone = ("binding", INTERPOSED, STANDARD_ABI, BELOW, *({LIMITS} - known.keys()))
     pairs = {name: (value, known[name]) for name, value in ours.items() if name not in alone}
     for layout, shape in ours.get("binding", {}).items():
         pairs["binding"] = (shape, known["binding"][layout])
     loaded = InterposedLibraries(INTERPOSED, ours.get(INTERPOSED, ""), known.get(INTERPOSED, ""))
     interface = BinaryInterface(STANDARD_ABI, ours.get(STANDARD_ABI, ""), known.get(STANDARD_ABI, ""))
     found: list[Difference] = [each for each in (loaded, interface) if each.ours != each.theirs]
+    if names := list_other_libraries(ours, known):
+        found.append(
+            LibraryBelow(BELOW, *({name: told[BELOW][name] for name in names} for told in (ours, known)))
+        )
     return found + [Difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
 
 

@@ -6,9 +6,10 @@ from typing import Any
 from site_configs.schema.reframe_request import current_request
 
 #: Prefixes of variables that change what an MPI does: of Open MPI, UCX, libfabric, Intel MPI, MPICH and others.
+#: MPICH takes each of its control variables under three names: as MPIR_CVAR_NOLOCAL also MPIR_PARAM_NOLOCAL.
 STEERING = (
     *("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "UCX_", "FI_", "I_MPI_", "MPICH_", "MPIR_CVAR_"),
-    *("MV2_", "PSM2_", "PSM3_"),
+    *("MPIR_PARAM_", "MV2_", "MVP_", "PSM2_", "PSM3_", "UCC_", "HCOLL_", "SHARP_"),
 )
 #: Prefixes of those among them that a batch system or an outer mpiexec sets, and that say where something is.
 NOT_BY_HAND = (

@@ -12,6 +12,7 @@ DIFFERENCES = {
     "mpi_library": "what the MPI says of its version, its devices and how it was built",
     "cpu_model": "the processor's name, and that it has none",
     "caches": "sizes of the caches and how many CPUs share them",
+    "libraries_below": "UCX and libfabric that the MPI has loaded, by version and content",
     "binding": "how many CPUs each rank may use, and whether it shares them",
     "limits": "of the shell that starts the program: locked memory, addresses, files, processes, CPUs",
     "version": "of OSU or IMB",

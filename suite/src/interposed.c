@@ -138,7 +138,7 @@ static void look_for_second(const struct walk *walk)
     }
 }
 
-static uint64_t hash_text(const struct dl_phdr_info *info)
+uint64_t interposed_hash(const struct dl_phdr_info *info)
 {
     uint64_t hash = 0xcbf29ce484222325u;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -202,7 +202,7 @@ static int add_if_interposed(struct dl_phdr_info *info, size_t size, void *data)
         return 0;
     bool in_front = place < walk->last_needed || is_preloaded(info->dlpi_name);
     if ((in_front && !is_needed(walk, info)) || answers_instead(info))
-        add(walk->found, info->dlpi_name, hash_text(info));
+        add(walk->found, info->dlpi_name, interposed_hash(info));
     return 0;
 }
 

@@ -65,9 +65,11 @@ void origin_machine(struct json *json, const struct caches *caches)
 
 static bool matters(const char *variable)
 {
-    static const char *const prefixes[] = {"OMPI_", "PRTE_", "PMIX_", "MPICH_", "MPIR_", "I_MPI_", "HYDRA_", "FI_",
-                                           "UCX_",  "OMP_",  "SMPI_",  "SLURM_", "LD_PRELOAD=", "LD_LIBRARY_PATH=",
-                                           "PLUMBLINE_DELAY"};
+    static const char *const prefixes[] = {
+        "OMPI_", "PRTE_",  "PMIX_",  "MPICH_", "MPIR_", "I_MPI_", "HYDRA_", "FI_",    "UCX_",        "UCC_",
+        "MV2_",  "MVP_",   "PSM2_",  "PSM3_",  "OMP_",  "SMPI_",  "HCOLL_", "SHARP_", "LD_PRELOAD=", "LD_LIBRARY_PATH=",
+        "SLURM_", "PLUMBLINE_DELAY",
+    };
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
         if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
             return true;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "below.h"
 #include "gather.h"
 #include "interposed.h"
 #include "node_facts.h"
@@ -156,6 +157,8 @@ void places_write(struct json *json, const struct world *world)
     if (!world_is_simulated())
         write_all_facts(json, &world->leaders);
     interposed_write(json, &world->control);
+    if (!world_is_simulated())
+        below_write(json);
 }
 
 void places_answer(const struct world *world)

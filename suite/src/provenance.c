@@ -2,6 +2,7 @@
 
 #include "origin.h"
 #include "places.h"
+#include "sockets.h"
 #include "standard_abi.h"
 
 static void write_command(struct json *json, const struct provenance *provenance)
@@ -94,6 +95,8 @@ static void write_record(struct json *json, const struct provenance *provenance,
     write_method(json, provenance, bench);
     write_clock(json, &bench->clock);
     origin_environment(json);
+    if (!world_is_simulated())
+        json_key_integer(json, "tcp_packets", sockets_packets());
     json_key_integer(json, "cases", (int64_t)plan->visit_count);
     json_close(json, '}');
     json_newline(json);

@@ -4,6 +4,7 @@
 
 #include "origin.h"
 #include "pairs.h"
+#include "sockets.h"
 
 static void write_late(struct json *json, const struct trials *trials)
 {
@@ -111,6 +112,8 @@ void record_end(struct json *json, const struct bench *bench, const struct total
     json_key_integer(json, "flush_sum", totals->flush_sum);
     if (totals->evicted_lines > 0)
         json_key_integer(json, "evicted_lines", totals->evicted_lines);
+    if (!world_is_simulated())
+        json_key_integer(json, "tcp_packets", sockets_packets());
     lateness_write(json, &bench->lateness, bench->world);
     json_close(json, '}');
     json_newline(json);

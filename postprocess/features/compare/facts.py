@@ -31,7 +31,7 @@ PLACE = "PREFIX"  #: in a value, for where the library is installed
 #: Objects that are the suite's own, and differ wherever they are built.
 OWN_OBJECTS = ("mpicost", "libwitness.so")
 #: Variables that say how an MPI is to behave. Those that launchers make for each launch are none of them.
-SETTINGS = ("OMPI_MCA_", "UCX_", "FI_", "MPIR_CVAR_", "MPICH_", "I_MPI_", "OMP_")
+SETTINGS = ("OMPI_MCA_", "UCX_", "FI_", "MPIR_CVAR_", "MPIR_PARAM_", "MPICH_", "I_MPI_", "OMP_")
 MADE_BY_LAUNCHERS = ("I_MPI_INFO_", "I_MPI_HYDRA_", "I_MPI_INTERNAL_", "I_MPI_ROOT", "OMPI_MCA_PREFIXES")
 #: How each kind of difference is named, in the order of showing.
 MPI, TRANSPORT, OBJECT = "MPI", "transport", "loaded library"

@@ -24,7 +24,14 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import OWN_PROGRAM
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
-from postprocess.parsers.transports import VERBOSE, WORDS, TransportPath, find_wrong_path, read_paths
+from postprocess.parsers.transports import (
+    VERBOSE,
+    WORDS,
+    TransportPath,
+    find_wrong_path,
+    judge_packets,
+    read_paths,
+)
 from postprocess.references.provenance import find_transports, read_provenance
 from postprocess.references.reference_file import find_reference_file
 from postprocess.runner.reframe_pass import run_again
@@ -257,8 +264,11 @@ def hear(
             context.proven[launch.launch.partition, launch.launch.environment] = launch
         output = read_output(launch, session)
         ended = read_exit_code(launch.launch.ending(session))  # its table may be full of what was told
-        for place in list_pairs(launch.launch):
-            said[place] += [path for path in read_paths(output) if path.pairs == place[-1]]
+        places_of = list_pairs(launch.launch)
+        for place in places_of:
+            told = [path for path in read_paths(output) if path.pairs == place[-1]]
+            alone = len(places_of) == 1  # else the packets may be of the other pairs
+            said[place] += told or (judge_packets(place[-1], launch.tcp_packets) if alone else [])
             ended_well |= {place} if ended == 0 else set()
             if place[-1] == "network" and (devices := list_fabrics(launch.node_facts)):
                 context.fabrics[place] = devices

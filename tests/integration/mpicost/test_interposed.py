@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.parsers.osu_imb_launch import read_witness
+from postprocess.parsers.transports import LEAST_PACKETS
 from tests.support.mpi import FAULTS, environment_with, of_family
 from tests.support.mpicost import TINY, Record, preload, program, read
 from tests.support.mpicost import library as fault_library
@@ -46,6 +47,32 @@ def test_nothing_is_in_front_of_an_mpi_as_it_is_installed(family: str, tmp_path:
     assert run_record(family, tmp_path / "own.jsonl")["interposed"] == []
     words = [str(executable(family)), "0"]
     assert watched(family, tmp_path / "w.jsonl", words)["interposed"] == []
+
+
+def test_what_is_below_an_mpi_is_told(tmp_path: Path) -> None:
+    """What the MPI is linked to; what it opens besides is told, too."""
+    library = Path(program("mpich").mpi.prefix, "lib", "libmpi.so.12").resolve()
+    linked = subprocess.run(["ldd", str(library)], capture_output=True, text=True, check=True).stdout
+    needed = {name for name, file in (("libfabric", "libfabric.so"), ("ucx", "libucp.so")) if file in linked}
+    told = {each["name"]: each for each in run_record("mpich", tmp_path / "out.jsonl")["below"]}
+    assert needed <= told.keys() <= {"libfabric", "ucx"}
+    for each in told.values():
+        assert Path(each["path"]).is_file() and each["version"][:1].isdigit()
+        assert int(each["text"], 16) != 0
+
+
+def test_packets_over_tcp_are_counted(tmp_path: Path) -> None:
+    """MPICH does not tell that it leaves its own memory out: the kernel counts what its connections carry."""
+    counts = []
+    by_tcp = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "FI_PROVIDER": "tcp"}
+    for number, variables in enumerate(({}, by_tcp)):
+        file = tmp_path / f"{number}.jsonl"
+        words = (*TINY, "--routine", "pingpong", "--trials", "2", "--output", str(file))
+        ended = program("mpich").run(2, *words, variables=variables)
+        assert ended.status == 0, ended.complaints
+        told = read(file)
+        counts.append(told.end["tcp_packets"] - told.run["tcp_packets"])
+    assert 0 <= counts[0] < LEAST_PACKETS <= counts[1], counts
 
 
 def test_a_preloaded_library_is_named(family: str, tmp_path: Path) -> None:

@@ -8,12 +8,20 @@ import pytest
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.conditions import circumstances_of
-from postprocess.model.interposed import INTERPOSED, TOLD, describe_unplanned_injection, is_delayed
+from postprocess.model.interposed import (
+    BELOW,
+    BELOW_RECORD,
+    INTERPOSED,
+    TOLD,
+    describe_unplanned_injection,
+    is_delayed,
+)
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import Verdict
 from postprocess.references.comparability import InterposedLibraries, join_conditions
 from tests.support.factories import record
 from tests.support.factories.launch import book_of, finished, leave, planned
+from tests.support.faults import Declared, plants
 
 SLOW = {"path": "/opt/a/libslow.so", "text": "0123456789abcdef"}
 PROFILER = {"path": "/opt/b/libprof.so", "text": "fedcba9876543210"}
@@ -63,6 +71,71 @@ def test_a_launch_with_other_objects_than_its_reference_is_not_comparable(
     verdicts = {each.verdict for each in results}
     assert verdicts == ({Verdict.NOT_COMPARABLE} if told else {Verdict.PASS})
     assert {each.reason.startswith(told.format(path)) for each in results} == {True}
+
+
+UCX = {"name": "ucx", "path": "/opt/mpich/lib/libucp.so.0", "version": "1.20.1", "text": "0123456789abcdef"}
+LIBFABRIC = {"name": "libfabric", "path": "/a/libfabric.so.1", "version": "", "text": "fedcba9876543210"}
+OTHER_UCX, OTHER_LIBFABRIC = ({**each, "version": "1.18.1", "text": "0" * 16} for each in (UCX, LIBFABRIC))
+
+
+def judge_below(folder: Path, ours: Any, theirs: Any, **launch: Any) -> set[tuple[str, str]]:
+    """Verdicts and reasons of a launch with these libraries below its MPI, by a reference with those."""
+    made, behind = (
+        finished(folder / name, run={} if each is None else {BELOW_RECORD: each}, **more)
+        for name, each, more in (("ours", ours, launch), ("theirs", theirs, {}))
+    )
+    return {(each.verdict, each.reason) for each in evaluate_launches([made], book_of(behind), "local")}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ([UCX], [UCX | {"path": "/elsewhere/libucp.so.0"}]),
+        ([UCX], None),
+        (None, [UCX]),
+        ([UCX], [UCX, LIBFABRIC]),  # which of them an MPI loads, its variables decide
+    ],
+)
+def test_the_same_libraries_below_an_mpi_compare_wherever_they_are(tmp_path: Path, ours: Any, theirs: Any):
+    assert judge_below(tmp_path, ours, theirs) == {(Verdict.PASS, "")}
+
+
+@plants(
+    "environment", "`LD_LIBRARY_PATH` that leads an MPI to another UCX, or an upgrade of it",
+    "the shell of a night", "not-comparable", 1,
+    "below the MPI is ucx 1.18.1 (00000000), and ucx 1.20.1 (01234567) in …",
+)  # fmt: skip
+def test_a_launch_on_another_ucx_than_its_reference_is_not_comparable(tmp_path: Path, declared: Declared):
+    ((verdict, reason),) = judge_below(tmp_path, [OTHER_UCX, LIBFABRIC], [UCX, LIBFABRIC])
+    declared.check_case(verdict, reason)
+
+
+@plants(
+    "environment", "`I_MPI_OFI_LIBRARY` or `FI_PROVIDER_PATH`: another libfabric, or other providers of it",
+    "the shell of a night", "not-comparable", 1,
+    "below the MPI is libfabric 1.18.1 (00000000), and libfabric (fedcba98) in …; see what leads to it",
+)  # fmt: skip
+def test_a_launch_on_another_libfabric_than_its_reference_is_not_comparable(tmp_path: Path, declared: Declared):
+    ((verdict, reason),) = judge_below(tmp_path, [OTHER_LIBFABRIC], [LIBFABRIC])
+    declared.check_case(verdict, reason)
+
+
+def test_who_sets_a_variable_by_an_option_sees_what_another_library_below_changes(tmp_path: Path):
+    by_hand = {"set_env": {"LD_LIBRARY_PATH": "/opt/ucx/lib"}}
+    assert judge_below(tmp_path, [OTHER_UCX], [UCX], by_hand=by_hand) == {(Verdict.PASS, "")}
+
+
+def test_launches_on_different_libraries_below_an_mpi_make_no_calibration():
+    one, other, both = (
+        circumstances_of({BELOW_RECORD: each}) for each in ([UCX], [OTHER_UCX], [UCX, LIBFABRIC])
+    )
+    assert (
+        join_conditions(one, both)[BELOW]
+        == both[BELOW]
+        == {"ucx": "1.20.1 (01234567)", "libfabric": "(fedcba98)"}
+    )
+    with pytest.raises(ValueError, match=BELOW):
+        join_conditions(one, other)
 
 
 def test_the_delay_library_is_for_launches_of_the_self_test_only(tmp_path: Path):

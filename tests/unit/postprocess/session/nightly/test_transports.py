@@ -10,7 +10,7 @@ import pytest
 
 from postprocess.base.records import recall
 from postprocess.model.case import Case
-from postprocess.model.launch import FinishedLaunch, fail_launch
+from postprocess.model.launch import TCP_PACKETS, FinishedLaunch, fail_launch
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
@@ -98,6 +98,45 @@ def test_tcp_beside_a_fast_network_is_not_comparable(tmp_path: Path, declared: D
     declared.check_case(result.verdict, result.reason)
     asked = replace(proof, expected={place: ExpectedTransport.parse("ucx:tcp")})
     assert asked.apply([passed]) == [passed]
+
+
+def hear_packets(tmp_path: Path, before: int, after: int, output: str = "") -> TransportProof:
+    """What is proven by a start in a node of which rank 0 sent so many packets over TCP, before and in all."""
+    run = finished(tmp_path)
+    assert run.outcome.records
+    records = replace(run.outcome.records, run={**run.run, TCP_PACKETS: before}, end={TCP_PACKETS: after})
+    run = replace(run, outcome=replace(run.outcome, records=records), directory=str(tmp_path))
+    (tmp_path / "rfm_job.out").write_text(output)
+    context, place = Silent(tmp_path), (run.launch.partition, run.launch.environment, "node")
+    hear(cast("SessionContext", context), [run], tmp_path, [place])
+    return TransportProof(context.heard)
+
+
+@plants("environment", "shared memory off, TCP forced: `MPIR_CVAR_NOLOCAL=1`, `UCX_TLS=tcp` in the site file",
+        "MPICH, which tells nothing of pairs in a node", "not-comparable", 1,
+        "in a node its MPI uses kernel:tcp, where …: rank 0 sent 74 packets over TCP")  # fmt: skip
+def test_tcp_of_which_no_library_tells_is_counted_by_the_kernel(tmp_path: Path, declared: Declared) -> None:
+    proof = hear_packets(tmp_path, 12, 86)
+    ((environment, _),) = proof.find_faults().items()
+    case = replace(CASE, system="local", partition="cpu", environment=environment)
+    (result,) = proof.apply([CaseResult(case, Verdict.PASS)])
+    declared.check_case(result.verdict, result.reason)
+    place = "local:cpu", environment, "node"
+    asked = replace(proof, expected={place: ExpectedTransport.parse("kernel:tcp")})
+    assert asked.find_faults() == {}
+    meant = replace(proof, expected={place: ExpectedTransport.parse("ucx:posix|sysv")})
+    assert "the site expects 'ucx:posix|sysv'" in meant.find_faults()[environment]
+
+
+BY_MEMORY = "[vm:1] mca: bml: Using sm btl for send to [[7,1],1] on node vm\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "output"),
+    [(0, 0, ""), (12, 24, ""), (900, 901, ""), (-1, -1, ""), (-1, 80, ""), (0, 80, BY_MEMORY)],
+)
+def test_packets_to_a_launcher_and_of_an_untold_number_are_no_messages(tmp_path, before, after, output) -> None:
+    assert hear_packets(tmp_path, before, after, output).find_faults() == {}
 
 
 @pytest.mark.parametrize("facts", [(MLX5, DOWN), (MLX5, {}), (ROCE, ROCE), (DOWN, DOWN)])
