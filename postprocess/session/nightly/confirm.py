@@ -24,16 +24,14 @@ from postprocess.model.plan import list_places
 from postprocess.model.session import Request
 from postprocess.model.verdict import JUDGED, LOOKED_SLOW, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
-from postprocess.results.query import JUDGING
+from postprocess.results.query import CONFIRM, JUDGING, NIGHTS
 from postprocess.results.summary import SessionSummary, SummaryError, load_summary
 from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session, open_session_context
 from postprocess.session.lifecycle.finish import finish_session
-from postprocess.session.lifecycle.past import write_earlier_pages
+from postprocess.session.lifecycle.past import FreshLaunches, write_earlier_pages
 from postprocess.session.nightly.estimate import NIGHT_LAUNCHES
 from postprocess.session.nightly.transports import TransportProof, prove_measured
 from postprocess.stats.detection import APART_MINUTES
-
-MODE = "confirm"
 
 
 def run_confirmation(work: WorkDirectory, request: Request, progress: Progress) -> int:
@@ -50,7 +48,7 @@ def run_confirmation(work: WorkDirectory, request: Request, progress: Progress) 
         return 0
     wait_until_apart(last.started_utc, progress)
     with work.held():
-        context = open_session_context(work, replace(request, mode=MODE), progress)
+        context = open_session_context(work, replace(request, mode=CONFIRM), progress)
         return confirm_suspects(context, suspects)
 
 
@@ -74,21 +72,21 @@ def confirm_within(work: WorkDirectory, request: Request, progress: Progress, mi
 def find_last_session(sessions: Path, site: str) -> SessionSummary | None:
     """Find the last session of a site that judged cases: a night, or one that confirmed its suspects.
 
-    One whose summary cannot be read is passed over.
+    One whose summary cannot be read is passed over, and so are fresh launches within a night or a run.
     """
+    later: list[SessionSummary] = []  # the last one first, to the last night
     for path in sorted(sessions.glob("*/summary.json"), reverse=True):
         try:
             found = load_summary(path)
         except SummaryError:
             continue
-        main = found.mode != MODE or any(result.verdict in DECIDED for result in found.results)
-        if found.mode in JUDGING and found.site == site and main:
-            return found
-    return None
-
-
-#: Verdicts that a session of its own gives to what was suspect; fresh launches within a night give others
-DECIDED = (Verdict.SUSPECT, Verdict.CLEARED)
+        if found.site == site:
+            later.append(found)
+            if found.mode in NIGHTS:
+                break
+    fresh = FreshLaunches()
+    judged = [each for each in reversed(later) if not fresh.hold(each) and each.mode in JUDGING]
+    return judged[-1] if judged else None
 
 
 def wait_until_apart(started: str, progress: Progress) -> None:
@@ -111,7 +109,7 @@ def confirm_suspects(context: SessionContext, suspects: Sequence[Case]) -> int:
     counts = dict.fromkeys(map(LaunchPlace.of, suspects), NIGHT_LAUNCHES)
     context.progress.say(f"measuring {plural(len(suspects), 'suspect case')} again")
     selection = select_retest(context.request.selection, places, 1, counts)
-    session, planned, done = measure_in_new_session(context, MODE, "running", selection)
+    session, planned, done = measure_in_new_session(context, CONFIRM, "running", selection)
     catalog = load_catalog(context.reference_roots, list_places(planned))
     history = read_history(context.work.store, suspects)
     proof, ended = TransportProof({}), None
