@@ -570,7 +570,7 @@ def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsy
     shown = capsys.readouterr().out
     assert f"UNFINISHED: only {done} of 5 nights are done\n" in shown
     assert "FAULT" not in shown
-    assert (tmp_path / "selftest.md").read_text().startswith("# Plumbline self\\-test: ? Unfinished\n")
+    assert (tmp_path / "selftest.md").read_text().startswith("# Plumbline self-test: ? Unfinished\n")
     selftest_rows.append_selftest_night(path, night(done or 1, row()))  # the same night again is none more
     assert command.conclude_selftest(tmp_path, QUIET) == 1
     for number in range(1, 6):

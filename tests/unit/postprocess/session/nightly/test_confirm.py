@@ -75,8 +75,8 @@ def test_the_last_session_that_judged_counts_and_not_fresh_launches_within_one(
         write_summary(folder / "summary.json", replace(told, started_utc=began, ended_utc=ended).to_dict())
 
     def last(site: str = "local") -> str:
-        found = module.find_last_session(tmp_path, site)
-        return found.session[9:13] if found else ""
+        found = module.list_judged_sessions(tmp_path, site)
+        return found[0].session[9:13] if found else ""
 
     keep("0100", "0130", "nightly", Verdict.SUSPECT)
     keep("0105", "0110", "calibrate", Verdict.PASS)
@@ -88,6 +88,21 @@ def test_the_last_session_that_judged_counts_and_not_fresh_launches_within_one(
     assert last() == "0300" and last("other") == ""
     keep("0500", "0530", "nightly", Verdict.PASS)
     assert last() == "0500"
+
+
+def test_a_night_of_other_cases_does_not_hide_what_the_one_before_it_suspects(tmp_path: Path):
+    suspect, other = replace(SLOW, verdict=Verdict.SUSPECT), case("gather", 8)
+    before, newest = (
+        replace(summarise(tmp_path, results=[suspect]), started_utc=f"2026-11-0{n}") for n in (1, 2)
+    )
+    elsewhere = replace(newest, results=(replace(SLOW, case=other, verdict=Verdict.NO_REFERENCE),))
+    assert module.find_undecided([elsewhere, before]) == ([CASE], "2026-11-01")
+    assert module.find_undecided([newest, before]) == ([CASE], "2026-11-02")
+    for verdict, left in ((Verdict.CLEARED, []), (Verdict.REGRESSED, [])):
+        decided = replace(newest, results=(replace(SLOW, verdict=verdict),))
+        assert module.find_undecided([decided, before])[0] == left
+    skipped = replace(newest, results=(replace(SLOW, verdict=Verdict.SKIPPED, value=None),))
+    assert module.find_undecided([skipped, before])[0] == [CASE]
 
 
 def test_without_a_night_there_is_nothing_to_confirm(tmp_path: Path):
