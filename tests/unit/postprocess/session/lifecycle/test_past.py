@@ -10,7 +10,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.main import build_parser
 from postprocess.model.verdict import Verdict
-from postprocess.report.first_screen import find_news
+from postprocess.report.first_screen import conclude_session, find_news, propose_next
 from postprocess.report.terminal import render_terminal
 from postprocess.results.summary import load_summary, parse_summary
 from postprocess.session.lifecycle.past import read_past, write_earlier_pages, write_site
@@ -152,6 +152,21 @@ def test_the_page_of_a_night_names_what_measured_its_suspects_again(measured_aga
     write_site(work, tmp_path / "site")
     copied = (tmp_path / "site" / f"{night}.html").read_text(encoding="utf-8")
     assert f'href="{later}.html">measured again' in copied and f"../{later}" not in copied
+
+
+def test_the_verdict_of_a_night_is_what_its_suspects_turned_out_to_be(measured_again):
+    work, night, later = measured_again
+    summary = load_summary(work.sessions / night / "summary.json")
+    assert conclude_session(summary, ())[1].endswith("1 of them suspect: the next night decides")
+    cleared = read_past(work, summary).rounds
+    tone, headline = conclude_session(summary, cleared)
+    assert tone != "bad" and headline.endswith("1 of them suspect: measured again, 1 cleared")
+    fell = [replace(each, verdict=Verdict.REGRESSED) for each in cleared[0].results]
+    failed = [replace(cleared[0], results=tuple(fell), exit_status=1)]
+    tone, headline = conclude_session(summary, failed)
+    assert tone == "bad" and headline.endswith("measured again, 1 regressed")
+    assert propose_next(summary, failed)[0].command == f"./plumbline run --failed {later}"
+    assert all(each.command != f"./plumbline run --failed {later}" for each in propose_next(summary, cleared))
 
 
 def test_a_terminal_proposes_to_measure_suspects_again_only_until_that_is_done(measured_again):
