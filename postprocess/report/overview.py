@@ -218,10 +218,10 @@ def find_tone(summary: SessionSummary) -> str:
     return "fair" if blind or Verdict.SUSPECT in found or not found & STRICT_HEALTHY else "good"
 
 
-def format_headline(summary: SessionSummary, decides: str = "the next night decides") -> str:
+def format_headline(summary: SessionSummary, found: str = "") -> str:
     """Format the verdict on the session in one sentence that promises no more than was asserted.
 
-    :param decides: what is said of its suspects
+    :param found: what its suspects turned out to be; empty if that is not known
     """
     counts = count_verdicts(summary.results)
     skipped, provisional = counts.get("skipped", 0), counts.get("provisional", 0)
@@ -239,7 +239,9 @@ def format_headline(summary: SessionSummary, decides: str = "the next night deci
     if told := format_expected_failures(summary.results):
         return f"No other failure in {judged}, {told}{rest}"
     if suspect := counts.get("suspect", 0):
-        return f"No failure in {judged}, {format_whole(suspect)} of them suspect: {decides}{rest}"
+        if found:
+            return f"{format_whole(suspect)} of {judged} suspect: {found}{rest}"
+        return f"No failure in {judged}, {format_whole(suspect)} of them suspect: the next night decides{rest}"
     if provisional == total - skipped:
         what = "gross change" if all(map(_few_launches, summary.results)) else "failure"
         return f"No {what} in {judged}, all provisional{rest}"
