@@ -1,6 +1,6 @@
 """What is measured, one file a family. ReFrame loads this file before any check.
 
-- ``luecke``: the tests of Luecke et al. (2001, 2003) and the controls, by ``mpicost``; every night.
+- ``mpicost``: the tests of Luecke et al. (2001, 2003) and the controls; every night.
 - ``routines``: each routine of these as a test of its own, where a plain ReFrame chooses tests (``-n bcast``).
 - ``osu``, ``imb``: OSU Micro-Benchmarks and Intel MPI Benchmarks; every night.
 - ``compositions``: operations put together from other calls; ``--family compositions``.

@@ -18,7 +18,7 @@ from reframe_checks.common.osu_imb import OsuImbCheck, Start
 from reframe_checks.common.several_starts import lines_of_mpicost
 from reframe_checks.common.user_options import read_choice
 from reframe_checks.imb import MPI1, build_imb, build_imb_options, imb, write_sizes
-from reframe_checks.luecke import luecke
+from reframe_checks.luecke import mpicost
 from reframe_checks.osu import build_osu, build_osu_options, osu, split_into_chains
 from site_configs.programs.installed import explain_missing_program
 from site_configs.schema.reframe_request import current_request
@@ -63,7 +63,7 @@ class agreement(OsuImbCheck):
 
     def sizes_by_routine(self) -> dict[str, list[int]]:
         """Return the routines that two programs have at this process count, each with its sizes."""
-        programs = [self.routines_of(name) for name in CHECKS] + [set(luecke.table)]
+        programs = [self.routines_of(name) for name in CHECKS] + [set(mpicost.table)]
         names = sorted(set().union(*programs))
         return {
             routine: sizes
@@ -109,7 +109,7 @@ class agreement(OsuImbCheck):
             )
             for routine, sizes in self.sizes_by_routine().items()
             for size in sizes
-            if routine in luecke.table and find_routine(routine).has_size(size)
+            if routine in mpicost.table and find_routine(routine).has_size(size)
         )
         start = self.planned_launch(
             start="mpicost", trials=self.iterations + 1, time_limit=self.limit_of_start(cases), cases=cases

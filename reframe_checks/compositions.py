@@ -1,7 +1,7 @@
 """Operations put together from other calls, and MPI_Reduce_local, measured where they are asked for by name.
 
 ``./plumbline run --family compositions``, or ``--routine bcast,bcast_as_scatter_allgather``. What they replace
-is measured by ``luecke``.
+is measured by ``mpicost``.
 """
 
 import reframe as rfm

@@ -35,13 +35,14 @@ TESTS = {
 
 
 @rfm.simple_test
-class luecke(MpicostCheck):
+class mpicost(MpicostCheck):
     """Every routine of both papers, and beside them in the same launch what no MPI has a part in.
 
     A size is the bytes of one message or block, or of the vector.
     """
 
-    descr = "MPI routines as Luecke et al. measured them"
+    descr = "mpicost: MPI routines as Luecke et al. measured them, all in one launch"
+    tags = {"nightly", "mpicost"}
     table = TESTS | CONTROLS
 
 

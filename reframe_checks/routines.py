@@ -1,8 +1,8 @@
 """Each routine of both papers as a test of its own: users of a plain ReFrame choose tests by name and tag.
 
 ``reframe -n bcast``, ``-t allreduce``, ``-n %routine=scan_max``, ``-E 'routine == "barrier"'``. They are there
-only where tests are chosen so: a run of everything measures all routines in one launch (``luecke``), as a night
-does.
+only where tests are chosen so: a run of everything measures all routines in one launch (``mpicost``), as a
+night does.
 """
 
 import sys
@@ -21,7 +21,7 @@ class RoutineCheck(MpicostCheck, family=True):
 
     descr = "One MPI routine as Luecke et al. measured it"
     table = TESTS
-    tags = {"mpicost"}
+    tags = set()
 
     #: The routine that is measured: ``bcast``.
     routine = parameter(TESTS)
@@ -39,5 +39,5 @@ class RoutineCheck(MpicostCheck, family=True):
 if not is_in_session() and chooses_tests(sys.argv[1:]):
 
     @rfm.simple_test
-    class mpicost(RoutineCheck):
+    class routine(RoutineCheck):
         """A test for each routine and layout."""

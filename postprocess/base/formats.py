@@ -1,8 +1,9 @@
-"""How numbers are written where people read them: units, values, decimal sizes, durations and tables."""
+"""How numbers and sentences are written where people read them: units, sizes, durations, tables, lines."""
 
 import math
 import re
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from typing import Literal, TypeAlias
@@ -207,6 +208,37 @@ def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -
         ).rstrip()
         for row in rows
     ]
+
+
+PIPE_COLUMNS = 80  #: of sentences in a pipe
+INDENT = "  "  #: of the lines of a sentence after the first
+
+
+def wrap(text: str, width: int, label: str = "", command: str = "", indent: str = INDENT) -> list[str]:
+    """Wrap a sentence behind its label, with a hanging indent. What no line can hold stays whole.
+
+    :param command: that the sentence ends with; it has a line of its own unless it fits on the last one
+    """
+    whole = text.replace("./plumbline ", "./plumbline\xa0")  # the name of a command stays beside it
+    lines = textwrap.wrap(
+        whole,
+        max(width, 2 * len(indent)),
+        initial_indent=label,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    lines = [line.replace("\xa0", " ") for line in lines] or [label.rstrip()]
+    if not command:
+        return lines
+    last = f"{lines[-1]}: {command}"
+    return [*lines[:-1], last] if len(last) <= width else [*lines[:-1], f"{lines[-1]}:", f"{indent}{command}"]
+
+
+def wrap_all(sentences: Iterable[str], label: str = "") -> list[str]:
+    """Wrap each of several sentences as a pipe gets them, behind the same label."""
+    found = (wrap(sanitize_line(each), PIPE_COLUMNS, label, indent=label + INDENT) for each in sentences)
+    return [line for lines in found for line in lines]
 
 
 DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"  #: of every date, in UTC

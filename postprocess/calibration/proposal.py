@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files, formats
-from postprocess.base.formats import align_rows, plural, quantity
+from postprocess.base.formats import align_rows, plural, quantity, wrap_all
 from postprocess.calibration import machine_load
 from postprocess.calibration.samples import CaseSample, ExcludedLaunches, list_differing_keys
 from postprocess.calibration.update import build_provenance, build_references, is_absorbing
@@ -236,14 +236,13 @@ def change_sort_key(change: ReferenceChange) -> tuple[bool, bool, float, Case]:
     return (ABSORBS not in change.marks, change.kind == SAME, -moved, change.case)
 
 
-NEW_HEAD = ("new", "bytes", "cases", "launches", "median band", "widest", "widest of")
+NEW_HEAD = ("new", "bytes", "cases", "launches", "median band", "widest")
 #: Largest bytes of each class of sizes, with its name; what has no payload is a class of its own.
 SIZES = ((0, "none"), (1_000, "to 1 kB"), (100_000, "to 100 kB"), (math.inf, "above"))
-HEAD = ("change", "old", "new", "slower by", "old bands", "band", "launches", "case")
 
 
 def format_proposal(proposal: Proposal, most: int) -> list[str]:
-    """Format the table of one place, with at most so many cases, and the number of each kind of mark.
+    """Format the changes of one place, of so many cases at most, and the number of each kind of mark.
 
     Of more new cases than that, there is a line for each program and class of sizes.
     """
@@ -256,14 +255,13 @@ def format_proposal(proposal: Proposal, most: int) -> list[str]:
     if counts[NEW] > most:
         found += [f"  {line}" for line in summarise_new([e for e in told if e.kind == NEW])]
         told = [each for each in told if each.kind != NEW]
-    rows = [HEAD, *(format_change_row(each) for each in told[:most])]
-    found += [f"  {line}" for line in align_rows(rows, texts=len(HEAD))] if told else []
     for change in told[:most]:
-        own = [mark.text for mark in change.marks if mark.kind.of_one]
-        found += [f"  {change.case.key}: {text}" for text in own]
+        found.append(f"  {name_change(change)}  {change.case.key}")
+        own = [mark.text for mark in change.marks if mark.kind.of_one and mark != ABSORBS]
+        found += wrap_all([describe_change(change), *own], "      ")
     if len(told) > most:
         found.append(f"  and {plural(len(told) - most, 'case')} more: --json FILE lists all")
-    return found + [f"  {line}" for line in count_marks(proposal.changes)]
+    return found + wrap_all(count_marks(proposal.changes), "  ")
 
 
 def summarise_new(changes: Iterable[ReferenceChange]) -> list[str]:
@@ -272,9 +270,9 @@ def summarise_new(changes: Iterable[ReferenceChange]) -> list[str]:
     for change in changes:
         size = next(n for n, (most, _) in enumerate(SIZES) if change.case.bytes <= most)
         groups.setdefault((change.case.program, size), []).append(change)
-    rows = [NEW_HEAD]
+    rows, widest = [NEW_HEAD], []
     for (program, size), some in sorted(groups.items()):
-        widest = max(some, key=lambda each: each.width or 0.0)
+        widest.append(max(some, key=lambda each: each.width or 0.0))
         launches = sorted({each.new.launches for each in some if each.new})
         rows.append(
             (
@@ -283,11 +281,13 @@ def summarise_new(changes: Iterable[ReferenceChange]) -> list[str]:
                 str(len(some)),
                 "-".join(map(str, dict.fromkeys((launches[0], launches[-1])))),
                 f"{statistics.median(each.width or 0.0 for each in some):+.0%}",
-                f"{widest.width or 0.0:+.0%}",
-                widest.case.key,
+                f"{widest[-1].width or 0.0:+.0%}",
             )
         )
-    return [*align_rows(rows, texts=len(NEW_HEAD)), "--json FILE lists each case"]
+    head, *lines = align_rows(rows, texts=len(NEW_HEAD))
+    below = (f"  widest: {each.case.key}" for each in widest)
+    told = [line for pair in zip(lines, below, strict=True) for line in pair]
+    return [head, *told, "--json FILE lists each case"]
 
 
 def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:
@@ -311,23 +311,20 @@ def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:
     return found
 
 
-def format_change_row(change: ReferenceChange) -> tuple[str, ...]:
-    """Format the cells of a case."""
-    old, new = change.old, change.new
-    unit = (new or old).unit  # type: ignore[union-attr]
-    percent = f"{change.slowdown - 1:+.1%}" if change.slowdown else "-"
-    bands = change.bands
-    widths = "-" if bands is None else f"{bands:+.2f}" if math.isfinite(bands) else "beyond"
-    return (
-        ABSORBS.text.upper() if ABSORBS in change.marks else change.kind,
-        quantity(old.center, unit) if old else "-",
-        quantity(new.center, unit) if new else "-",
-        percent,
-        widths,
-        f"{change.width:+.0%}" if change.width is not None else "-",
-        str(new.launches) if new else "-",
-        change.case.key,
-    )
+def name_change(change: ReferenceChange) -> str:
+    return ABSORBS.text.upper() if ABSORBS in change.marks else change.kind
+
+
+def describe_change(change: ReferenceChange) -> str:
+    """Describe the old and the new reference: ``1.02 us to 1.33 us of 12 launches, band +5%: +30.0%``."""
+    sides = [quantity(each.center, each.unit) for each in (change.old, change.new) if each]
+    told = " to ".join(sides)
+    if change.new:
+        told += f" of {plural(change.new.launches, 'launch', 'es')}, band {change.width:+.0%}"
+    if change.slowdown is None or change.bands is None:
+        return told
+    bands = f"{change.bands:+.2f}" if math.isfinite(change.bands) else "beyond"
+    return f"{told}: {change.slowdown - 1:+.1%}, {bands} of the old band"
 
 
 def describe_excluded(passed: Sequence[ExcludedLaunches]) -> list[str]:

@@ -156,7 +156,8 @@ def show_proposal(proposal: Proposal, written: Path, root: Path | None, progress
     else:
         file = root / "differences" / f"{'-'.join(proposal.place)}.diff"
         files.replace_files({file: difference.encode()})
-        progress.say(f"  written: {written}; as a difference: {file}")
+        progress.say(f"  written: {written}")
+        progress.say(f"  as a difference: {file}")
     lines = difference.splitlines()
     if len(lines) <= MOST_LINES:
         for line in lines:

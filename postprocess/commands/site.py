@@ -120,7 +120,7 @@ def try_site(work: WorkDirectory, site: str, environments: Sequence[str], progre
     path = locate_site_file(work.source, site)
     with work.held():
         reading = read_site(work, path)
-        wrong, scheduler = find_file_problems(reading, path, progress)
+        wrong, here = find_file_problems(reading, path, progress)
         if wrong:
             raise UsageError(f"{wrong[0]} (all that is wrong: ./plumbline site check {site})")
         session, done = launch_all(work, site, select_smallest(reading, path, environments), progress)
@@ -128,7 +128,7 @@ def try_site(work: WorkDirectory, site: str, environments: Sequence[str], progre
     for line in align_rows([HEAD, *(row.cells for row in rows)], texts=len(HEAD)):
         progress.say(line)
     failed = {row.cells[1] for row in rows if not row.works}
-    for line in suggest_launcher(reading, failed, scheduler):
+    for line in suggest_launcher(reading, failed, here.scheduler if here else None):
         progress.say(line)
     works = sum(row.works for row in rows)
     progress.say(f"{works} of {len(rows)} work" + (f"; files of the jobs: {session}" if failed else ""))

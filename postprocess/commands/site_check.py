@@ -30,6 +30,7 @@ from site_configs.topology.layouts import Layout
 from site_configs.topology.machine import describe_own_limits, find_unknown_limits, read_quota_cpus
 from site_configs.validation import rules
 from site_configs.validation.reader import SiteFault, SiteReading
+from site_configs.validation.rules import LocalMachine
 from site_configs.validation.site_files import locate_site_file, read_site
 
 HEAD = ("partition", "environment", "launches", "cases", "nodes", "time", "node-hours")
@@ -167,7 +168,8 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
     if not usable:
         progress.say(f"note: {path}: only the file is looked at: {reading.not_installed}")
         reading = read_site(work, path, only_looking=True)
-    found, scheduler = find_file_problems(reading, path, progress, usable)
+    found, here = find_file_problems(reading, path, progress, usable)
+    scheduler = here.scheduler if here else None
     if found:
         return found
     progress.say(f"{path}: trying every check on it, without running any")
@@ -191,7 +193,7 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
     for partition in [] if wrong else reading.sound_configuration["systems"][0]["partitions"]:
         told = (
             describe_unusable_nodes(partition, scheduler),
-            describe_refused_jobs(partition, scheduler),
+            describe_refused_jobs(partition, here),
             describe_limits(partition),
             describe_shell_limits(partition),
         )
@@ -202,24 +204,24 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
 
 def find_file_problems(
     reading: SiteReading, path: Path, progress: Progress, usable: bool = True
-) -> tuple[list[str], Scheduler | None]:
-    """Find what is wrong with the file itself, and with its machine; return these and the scheduler.
+) -> tuple[list[str], LocalMachine | None]:
+    """Find what is wrong with the file itself, and with its machine; return these and the machine.
 
     :param usable: whether the file can be used on this machine, if this is its machine.
     """
-    found, scheduler = rules.find_site_faults(reading), None
+    found, here = rules.find_site_faults(reading), None
     if not usable:
         pass
     elif not found and rules.is_here(reading):
         here = rules.inspect_machine(reading)
-        found, scheduler = rules.find_machine_faults(reading, here), here.scheduler
+        found = rules.find_machine_faults(reading, here)
     elif not found:
         patterns = ", ".join(reading.sound_configuration["systems"][0]["hostnames"])
         progress.say(
             f"note: this host is none of {patterns} (hostnames), so modules, compilers and scheduler are "
             "not looked at"
         )
-    return [f"{format_place(path, fault)}: {fault.text}" for fault in found], scheduler
+    return [f"{format_place(path, fault)}: {fault.text}" for fault in found], here
 
 
 def describe_unusable_nodes(partition: Mapping[str, Any], scheduler: Scheduler | None) -> str:
@@ -236,14 +238,12 @@ def describe_unusable_nodes(partition: Mapping[str, Any], scheduler: Scheduler |
     return f"{there}; a night skips what needs more: {usable.why}"
 
 
-def describe_refused_jobs(partition: Mapping[str, Any], scheduler: Scheduler | None) -> str:
+def describe_refused_jobs(partition: Mapping[str, Any], here: LocalMachine | None) -> str:
     """Describe why jobs with the options of a partition are refused now; empty if they are not.
 
-    :param scheduler: of this machine; None if the site is another machine
+    :param here: this machine; None if the site is another one
     """
-    if scheduler is None or not scheduler.batch:
-        return ""
-    refused = next(scheduler.find_refused_options(partition.get("access", [])), None)
+    refused = next(iter(here.find_refused_options(partition.get("access", [])) if here else ()), None)
     what = f"a job with the options in access ({' '.join(partition.get('access', []))}) is refused"
     return f"partition {partition['name']}: {what}: {refused.said}" if refused else ""
 

@@ -170,8 +170,7 @@ def decide_suspicion(
         return result
     logs = [math.log(compute_slowdown(each, judged.center, result.unit)) for each in fresh]
     tonight = SessionValue(sum(logs) / len(logs), max(result.launches, 1) * len(logs), number_day_of_now())
-    where = " in fresh launches" if confirmed else ""
-    told = f"{_name_trials(result)} {format_slower(math.exp(tonight.log))}{where}"
+    told = f"{_name_trials(result)} {format_slower(math.exp(tonight.log))} in fresh launches"
     if confirmed and is_gross(result, judged, tonight, min(logs)):
         return replace(result, reason=f"{told}: more than sessions bring; {result.reason}")
     before = history.find_run(result.case, reference, result.by_headline)
@@ -180,7 +179,8 @@ def decide_suspicion(
     missing = max(detection.LEAST_SESSIONS - 1 - len(before), 1)
     decide = "decides" if missing == 1 else "decide"
     rest = f"{plural(missing, 'more session')} {decide}: ./plumbline confirm, or the next nights"
-    return replace(result, verdict=Verdict.SUSPECT, reason=f"{told}; {result.reason}; {rest}")
+    parts = [told, result.reason, rest] if confirmed else [result.reason, rest]
+    return replace(result, verdict=Verdict.SUSPECT, reason="; ".join(parts))
 
 
 def is_gross(result: CaseResult, reference: Reference, tonight: SessionValue, fastest: float) -> bool:

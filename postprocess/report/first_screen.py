@@ -136,6 +136,22 @@ def _moved(before: Night, after: Night) -> bool:
     return not before.band[0] <= after.reference <= before.band[1]
 
 
+def conclude_session(summary: SessionSummary, rounds: Sequence[LaterRound]) -> tuple[str, str]:
+    """Conclude a session, by what measured its suspects again too: its tone, and its verdict in a sentence."""
+    tone = overview.find_tone(summary)
+    if not rounds:
+        return tone, overview.format_headline(summary)
+    last = list_last_results(rounds)
+    told = overview.format_counts(count_verdicts(last)) or rounds[-1].line
+    failed = any(result.verdict.tone == "bad" for result in last)
+    return "bad" if failed else tone, overview.format_headline(summary, f"measured again, {told}")
+
+
+def list_last_results(rounds: Iterable[LaterRound]) -> list[CaseResult]:
+    """List what the last session said of each suspect that was measured again."""
+    return list({result.case: result for each in rounds for result in each.results}.values())
+
+
 MOST_PROPOSED = 4
 FIRST_PHASES = ("set-up", "build", "calibration")  #: of a first night
 BLIND_MACHINE = (
@@ -212,6 +228,10 @@ def _propose(summary: SessionSummary, rounds: Sequence[LaterRound]) -> Iterator[
     if broken:
         few = "failed case" if len(broken) == 1 else formats.plural(len(broken), "failed case")
         yield Proposal(f"Measure the {few} again", again, estimate_cost(summary, broken))
+    if fell := [result for result in list_last_results(rounds) if result.verdict.tone == "bad"]:
+        what = f"{formats.plural(len(fell), 'suspect')} failed when measured again: measure again"
+        command = f"./plumbline run --failed {rounds[-1].session}"
+        yield Proposal(what, command, estimate_cost(summary, fell))
     if why := describe_uncalibrated(summary.results):
         yield Proposal(f"Calibrate: {why}", format_command("calibrate", summary), "")
     elif summary.mode != "calibrate" and (unjudged := overview.select_unjudged(summary.results)):

@@ -218,8 +218,11 @@ def find_tone(summary: SessionSummary) -> str:
     return "fair" if blind or Verdict.SUSPECT in found or not found & STRICT_HEALTHY else "good"
 
 
-def format_headline(summary: SessionSummary) -> str:
-    """Format the verdict on the session in one sentence that promises no more than was asserted."""
+def format_headline(summary: SessionSummary, found: str = "") -> str:
+    """Format the verdict on the session in one sentence that promises no more than was asserted.
+
+    :param found: what its suspects turned out to be; empty if that is not known
+    """
     counts = count_verdicts(summary.results)
     skipped, provisional = counts.get("skipped", 0), counts.get("provisional", 0)
     total = len(summary.results)
@@ -236,6 +239,8 @@ def format_headline(summary: SessionSummary) -> str:
     if told := format_expected_failures(summary.results):
         return f"No other failure in {judged}, {told}{rest}"
     if suspect := counts.get("suspect", 0):
+        if found:
+            return f"{format_whole(suspect)} of {judged} suspect: {found}{rest}"
         return f"No failure in {judged}, {format_whole(suspect)} of them suspect: the next night decides{rest}"
     if provisional == total - skipped:
         what = "gross change" if all(map(_few_launches, summary.results)) else "failure"

@@ -51,6 +51,7 @@ def build_document(summary: SessionSummary, past: first_screen.Past) -> Document
         _build_limits(assess_sensitivity(summary)),
         Section("What ran", _list_what_ran(summary)),
     ]
+    tone, headline = first_screen.conclude_session(summary, past.rounds)
     return Document(
         kind=summary.mode,
         where=(
@@ -58,8 +59,8 @@ def build_document(summary: SessionSummary, past: first_screen.Past) -> Document
             f"{summary.started_utc} to {summary.ended_utc}",
             f"session {summary.session}, Plumbline {summary.plumbline}",
         ),
-        tone=Tone(overview.find_tone(summary)),
-        headline=overview.format_headline(summary),
+        tone=Tone(tone),
+        headline=headline,
         facts=[
             overview.format_last_line(summary),
             *filter(None, [first_screen.describe_sight(summary.results)]),
@@ -278,11 +279,12 @@ def render_html(
     groups = first_screen.list_numbered_groups(summary)
     proposals = first_screen.propose_next(summary, past.rounds)
     launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
+    tone, headline = first_screen.conclude_session(summary, past.rounds)
     context: dict[str, Any] = {
         "summary": summary,
-        "tone": overview.find_tone(summary),
+        "tone": tone,
         "session": summary.session,
-        "headline": overview.format_headline(summary),
+        "headline": headline,
         "contradiction": overview.describe_contradiction(summary),
         "counts": count_verdicts(summary.results),
         "sight": first_screen.describe_sight(summary.results),

@@ -9,7 +9,6 @@ a line says how many more there are.
 import io
 import shutil
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from postprocess.base import formats
+from postprocess.base.formats import PIPE_COLUMNS, wrap
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.groups import count_lines
 from postprocess.model.verdict import CaseResult
@@ -30,9 +30,7 @@ from postprocess.report.overview import summarise_sensitivity
 from postprocess.results.summary import SessionSummary
 
 STYLES = {"good": "bold green", "fair": "bold yellow", "bad": "bold red"}  #: of the last line
-PIPE_COLUMNS = 80  #: of sentences in a pipe
 UNBROKEN = 100_000  #: columns of what a pipe gets whole
-INDENT = "  "  #: of the lines of a sentence after the first
 MOST_ROWS = 24  #: of the grid, beyond which it is folded
 MOST_LINES = 40  #: of the grid, whose cells may have several: it must fit a screen
 MOST_IN_TERMINAL = 25  #: cases that are listed
@@ -152,27 +150,6 @@ def format_group(numbered: NumberedGroup, shown: Sequence[CaseResult], width: in
         yield from map(Text, wrap(sanitize_line(why), width, "  why: ", indent=" " * len("  why: ")))
     if numbered.again:
         yield Text(f"  again: {numbered.again}")
-
-
-def wrap(text: str, width: int, label: str = "", command: str = "", indent: str = INDENT) -> list[str]:
-    """Wrap a sentence behind its label, with a hanging indent. What no line can hold stays whole.
-
-    :param command: that the sentence ends with; it has a line of its own unless it fits on the last one
-    """
-    whole = text.replace("./plumbline ", "./plumbline\xa0")  # the name of a command stays beside it
-    lines = textwrap.wrap(
-        whole,
-        max(width, 2 * len(indent)),
-        initial_indent=label,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    lines = [line.replace("\xa0", " ") for line in lines] or [label.rstrip()]
-    if not command:
-        return lines
-    last = f"{lines[-1]}: {command}"
-    return [*lines[:-1], last] if len(last) <= width else [*lines[:-1], f"{lines[-1]}:", f"{indent}{command}"]
 
 
 def _columns(console: Console) -> int:

@@ -163,8 +163,9 @@ def find_finished_session(work: WorkDirectory, name: str | None) -> Path:
 #: Modes of sessions that are nights. What calibrates or confirms is none, nor is a trial by hand (``run``):
 #: five in an hour would outvote a week, and one with other references would begin the history anew.
 NIGHTS = ("nightly",)
+CONFIRM = "confirm"
 #: Modes of sessions whose values decide on what is suspect: nights, and what measures it again
-JUDGING = (*NIGHTS, "confirm")
+JUDGING = (*NIGHTS, CONFIRM)
 #: that a session's clock may have been; one from beyond is of a wrong clock
 AHEAD = timedelta(days=1)
 

@@ -29,7 +29,9 @@ PATHS = ("-c", "--checkpath")  #: and those that name checks
 CHOOSING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr", "--describe", "--restore-session")
 NAMING = (("-n", "--name"), ("-t", "--tag"))  #: those of them with the name of a routine
 TAGS = ("nightly", "links", "agree", "guidelines")
-KNOWN_NAMES = ("luecke", *TAGS, *PROGRAMS, *(routine.name for routine in ROUTINES))
+ROUTINE_NAMES = {routine.name for routine in ROUTINES}
+OPERATIONS = {name.partition("_")[0] for name in ROUTINE_NAMES}  #: each a tag: ``allreduce``
+KNOWN_NAMES = (*TAGS, *PROGRAMS, *sorted(ROUTINE_NAMES | OPERATIONS))
 SEARCHED = "RFM_CHECK_SEARCH_PATH"  #: names checks too
 EMPTY = 1  #: exit code of a run of nothing
 

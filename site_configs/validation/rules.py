@@ -16,7 +16,7 @@ from site_configs.mpi.family import FAMILIES, identify_library
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables
 from site_configs.schedulers import registry
-from site_configs.schedulers.base import Queue, Scheduler
+from site_configs.schedulers.base import Queue, RefusedOption, Scheduler
 from site_configs.schedulers.module_systems import (
     ModuleSystem,
     describe_lacking,
@@ -201,6 +201,16 @@ class LocalMachine:
     #: variables that choose the cluster or server that was asked, by the first partition that names one
     choice: Mapping[str, str] = field(default_factory=dict)
     threads_per_core: int = 1  #: that this process may use
+    _refused: dict[tuple[str, ...], list[RefusedOption]] = field(default_factory=dict, compare=False)
+
+    def find_refused_options(self, access: Sequence[str]) -> list[RefusedOption]:
+        """Find the options of a job that the scheduler refuses, which is asked once."""
+        if not self.scheduler or not self.scheduler.batch:
+            return []
+        asked = tuple(access)
+        if asked not in self._refused:
+            self._refused[asked] = list(self.scheduler.find_refused_options(access))
+        return self._refused[asked]
 
 
 def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
@@ -287,11 +297,11 @@ def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Itera
     elif said := scheduler.find_backend_fault(backend):
         yield partition.fault("scheduler", said)
     elif scheduler.queues and find_partition_choice(partition.data) == dict(here.choice):
-        yield from check_queue(partition, scheduler)
+        yield from check_queue(partition, here, scheduler)
 
 
-def check_queue(partition: DeclaredEntry, scheduler: Scheduler) -> Iterator[SiteFault]:
-    """Return the queue that the partition's options name, as the scheduler knows it."""
+def check_queue(partition: DeclaredEntry, here: LocalMachine, scheduler: Scheduler) -> Iterator[SiteFault]:
+    """Find what the queue that the partition's options name does not have, and what options it refuses."""
     name = scheduler.find_queue_name(partition.data["access"])
     queue = scheduler.queue(name) if name else find_default_queue(scheduler)
     if queue is None:
@@ -301,7 +311,7 @@ def check_queue(partition: DeclaredEntry, scheduler: Scheduler) -> Iterator[Site
             yield partition.fault("access", what)
         return
     yield from check_node_counts(partition, queue)
-    for refused in scheduler.find_refused_options(partition.data["access"]):
+    for refused in here.find_refused_options(partition.data["access"]):
         if refused.option:
             yield partition.fault("access", f"{refused.option!r}: {refused.said}; mend it, or take it out")
 

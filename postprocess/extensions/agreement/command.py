@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import plural, render_text
+from postprocess.base.formats import plural, render_text, wrap_all
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_launches
@@ -187,21 +187,21 @@ def finish_agreement(
 
 
 def format_agreement(agreement: compare.AgreementResult, failures: Sequence[str]) -> str:
-    """Format the tables, gaps, failures and findings, and the summary in one line.
+    """Format the tables, gaps, failures and findings, and the summary, in 80 columns.
 
     The tables have the operations of which not all ratios are as expected; the page has all.
     """
     topics = {each.topic for each in agreement.comparisons}
     doubtful = {each.topic for each in agreement.comparisons if each.status is not compare.RatioStatus.AGREE}
     told = [each for each in agreement.comparisons if each.topic in doubtful]
-    tables = [render_text(table) for _, table, _ in report.build_ratio_tables(told)]
+    tables = [render_text(table) for table in report.build_narrow_tables(told)]
     calm = len(topics) - len(doubtful)
     lines = [f"{plural(calm, 'case')} in which all programs agree: on the page"] if calm else []
     lines += [f"not compared: {line}" for line in report.format_gaps(agreement.gaps)]
     lines += failures
     lines += [report.format_disagreement(finding) for finding in agreement.findings]
     lines.append(report.summarise_agreement(agreement))
-    return "\n".join([*tables, ""]) + "".join(f"{line}\n" for line in lines)
+    return "\n".join([*tables, ""]) + "".join(f"{line}\n" for line in wrap_all(lines))
 
 
 def judge_agreement(

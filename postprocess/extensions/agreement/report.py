@@ -156,6 +156,34 @@ def build_ratio_table(place: str, comparisons: Sequence[compare.ProgramCompariso
     )
 
 
+def build_narrow_tables(comparisons: Iterable[compare.ProgramComparison]) -> list[TextTable]:
+    """Build a table of each place for a terminal: a line for each ratio."""
+    return [
+        TextTable(
+            place,
+            ("operation", "programs"),
+            ("ratio", "95 % interval", "is"),
+            tuple(
+                (
+                    format_topic(each.topic),
+                    f"{each.over}/{each.under}",
+                    factor(each.ratio),
+                    " to ".join(map(factor, each.interval)) if each.interval else NOT_PRINTED,
+                    describe_status(each.status),
+                )
+                for each in found
+            ),
+            ("above 1: the first program is slower",),
+        )
+        for place, _, found in build_ratio_tables(comparisons)
+    ]
+
+
+def describe_status(status: compare.RatioStatus) -> str:
+    """Describe how a ratio stands, so that what disagrees is seen at once."""
+    return status.value.upper() if status is compare.RatioStatus.DISAGREE else status.value
+
+
 def format_range_ends(numbers: Sequence[int]) -> Sequence[int]:
     """Format the range of some numbers, or the only one."""
     return (numbers[0], numbers[-1]) if len(numbers) > 1 else numbers

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import plural
+from postprocess.base.formats import PIPE_COLUMNS, plural, wrap
 from postprocess.base.progress import Progress
 from postprocess.base.sanitize import show_line
 from postprocess.base.signature import OFFER
@@ -38,7 +38,6 @@ from postprocess.extensions.procurement.rules.rules import hash_rules, list_rule
 from postprocess.extensions.procurement.run_rules import check_offer
 from postprocess.extensions.procurement.sealed import check_folder, seal_archive
 from postprocess.extensions.procurement.spreadsheet import CSV, XLSX, read_form
-from postprocess.report.terminal import PIPE_COLUMNS, wrap
 from spack_envs.installation import read_program
 
 

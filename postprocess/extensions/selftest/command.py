@@ -1,7 +1,6 @@
 """The command ``selftest``: inject slowdowns into nights, and report which of them a night catches."""
 
 import argparse
-import json
 import random
 import time
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ from postprocess.extensions.selftest import data as nights
 from postprocess.extensions.selftest import data as rows_file
 from postprocess.extensions.selftest.data import FinishedNight, InjectionNight, SelftestHeader, schedule_nights
 from postprocess.extensions.selftest.night import SelftestBench, SelftestDemand, pause, take_references
-from postprocess.extensions.selftest.page import JSON, MARKDOWN, SelftestPage, build_selftest_page
+from postprocess.extensions.selftest.page import PAGE, SelftestPage, build_selftest_page
 from postprocess.extensions.selftest.score import score_nights
 from postprocess.model.case import Case
 from postprocess.model.interposed import LIBRARY
@@ -34,7 +33,7 @@ from postprocess.model.options import PER_NODE, PROCESSES
 from postprocess.model.plan import PlannedLaunch, list_planned_cases
 from postprocess.model.routines.mpicost import CACHE, CACHES, ROUTINES
 from postprocess.model.session import Request, Selection
-from postprocess.report.document import write_pages
+from postprocess.report.document import write_document
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.session.lifecycle.injections import INJECTION_KINDS, list_unknown_injections
 from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts
@@ -209,13 +208,12 @@ def conclude_selftest(directory: Path, progress: Progress, json_file: Path | Non
 def publish_page(
     directory: Path, page: SelftestPage, values: str, progress: Progress, json_file: Path | None
 ) -> int:
-    """Show a result, and write ``selftest.md`` and ``selftest.json`` beside its values; the exit status.
+    """Show a result, and write its pages and ``selftest.json`` beside its values; the exit status.
 
     :raises UsageError: if they cannot be written.
     """
     print(page.text, end="", flush=True)
-    path, data = directory / MARKDOWN, json.dumps(page.data, indent=1) + "\n"
-    write_pages({path: page.markdown, directory / JSON: data})
+    path = write_document(page.document, directory / PAGE)
     if json_file:
         write_summary(json_file, page.data)
     progress.say(f"{path}; every value: {values}")

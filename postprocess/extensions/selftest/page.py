@@ -1,4 +1,4 @@
-"""Format the self-test result: tables for a terminal, Markdown, JSON."""
+"""Format the self-test result: tables for a terminal, and the document of its pages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -7,9 +7,10 @@ from typing import Any
 from postprocess.base import formats
 from postprocess.extensions.selftest import score
 from postprocess.extensions.selftest.data import FinishedNight, SelftestHeader
+from postprocess.report.document import Document, Lines, Role, Section, Tone, table_section
 from postprocess.session.lifecycle.injections import INJECTION_KINDS
 
-MARKDOWN, JSON = "selftest.md", "selftest.json"
+PAGE = "selftest.html"
 
 
 def build_selftest_tables(scores: score.SelftestScores) -> list[formats.TextTable]:
@@ -130,7 +131,7 @@ class SelftestPage:
     title: str
     scores: score.Outcome
     well: str  #: what is said if nothing is wrong
-    told: Sequence[str]  #: lines of Markdown that say what was measured
+    told: Sequence[str]  #: what was measured
     tables: Sequence[formats.TextTable]
     facts: Mapping[str, Any]  #: beside the scores, for programs
     places: Sequence[str] = ()
@@ -142,13 +143,14 @@ class SelftestPage:
         return "\n".join([*map(formats.render_text, self.tables), *(lines or [self.well])]) + "\n"
 
     @property
-    def markdown(self) -> str:
-        lines = [f"# {self.title}: {self.scores.word}", "", *self.told, ""]
-        lines += [f"- {fault}" for fault in (*self.scores.faults, self.scores.unfinished) if fault]
-        for table in self.tables:
-            lines += ["", f"## {table.title}", "", formats.render_markdown_table(table)]
-        lines += ["## Where", "", *self.places] if self.places else []
-        return "\n".join(lines) + "\n"
+    def document(self) -> Document:
+        """The same as pages."""
+        faults = [*self.scores.faults, *filter(None, [self.scores.unfinished])]
+        tone = Tone.BAD if self.scores.faults else Tone.FAIR if faults else Tone.GOOD
+        sections = [table_section(table) for table in self.tables]
+        sections.append(Section("Where", [Lines(Role.ITEM, self.places)]))
+        headline = self.scores.word.capitalize()
+        return Document(self.title, (), tone, headline, self.told, sections, (), self.data, faults)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -161,18 +163,17 @@ def build_selftest_page(
     over = f" spread over {begun.spread:g} min" if begun.spread else ""
     seconds = sum(night.seconds for night in nights)
     return SelftestPage(
-        "Self-test",
+        "self-test",
         scores,
         "every plant that must be caught was",
         (
             f"Site {begun.site}, {len(nights)} nights{over}, {begun.references}; seed {begun.seed}.",
-            "",
             "The library of delays is loaded into every launch, idle where nothing is planted.",
         ),
         build_selftest_tables(scores),
         {**asdict(begun), "nights": len(nights), "seconds": seconds},
         [
-            f"- {plant.name}: {formats.plural(plant.plantings, 'planting')} on {', '.join(plant.environments)}"
+            f"{plant.name}: {formats.plural(plant.plantings, 'planting')} on {', '.join(plant.environments)}"
             for plant in scores.plants
         ],
     )

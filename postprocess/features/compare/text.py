@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from postprocess.base import formats
+from postprocess.base.formats import INDENT, PIPE_COLUMNS, wrap, wrap_all
 from postprocess.base.sanitize import quote_words, sanitize_line
 from postprocess.features.compare.cases import BAD, SHOWN, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import NEW, OLD, ReferenceEffects
@@ -19,7 +20,6 @@ from postprocess.features.compare.facts import (
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.features.compare.next_steps import NextStep
 from postprocess.report.document import describe_judged
-from postprocess.report.terminal import INDENT, PIPE_COLUMNS, wrap
 from postprocess.stats.paired_verdicts import ERROR
 
 MOST_CASES = 25  #: that a terminal names, the worst first
@@ -371,8 +371,7 @@ def wrap_sentence(text: str, label: str) -> list[str]:
 
 def wrap_lines(sentences: Iterable[str], label: str = "") -> str:
     """Join sentences, each wrapped as those of a session are."""
-    found = (wrap(sanitize_line(each), PIPE_COLUMNS, label, indent=label + INDENT) for each in sentences)
-    return join_lines(line for lines in found for line in lines)
+    return join_lines(wrap_all(sentences, label))
 
 
 def join_lines(lines: Iterable[str]) -> str:

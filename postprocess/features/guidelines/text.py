@@ -1,11 +1,21 @@
 """What people read of guidelines: which are violated, by how much, and what setting of the MPI helps."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from postprocess.base.formats import NOT_PRINTED, TextTable, factor, microseconds, plural, render_text, size
+from postprocess.base.formats import (
+    NOT_PRINTED,
+    TextTable,
+    factor,
+    microseconds,
+    plural,
+    render_text,
+    size,
+    wrap_all,
+)
 from postprocess.features.guidelines import judge
 from postprocess.model.routines.guidelines import Guideline, Measured, Rule
 from postprocess.model.session import Session
@@ -84,13 +94,48 @@ def format_title(found: GuidelineResult) -> str:
 
 
 def format_guidelines(found: GuidelineResult) -> str:
-    tables = [
-        *build_violation_tables(found.violated),
-        *build_override_tables(found.overrides),
-        *([build_rule_table(found.judged)] if found.judged else []),
-    ]
-    lines = [*found.failures, *found.caveats, summarise(found)]
-    return "\n".join([render_text(table) for table in tables] + [""]) + "".join(f"{line}\n" for line in lines)
+    """Format what is violated, what helps, and the counts of each rule, in 80 columns."""
+    parts = [*list_violations(found.violated), *list_overrides(found.overrides)]
+    parts += [render_text(table).rstrip("\n") for table in build_rule_tables(found.judged)]
+    lines = [*describe_rules(found.judged), *found.failures, *found.caveats, summarise(found)]
+    return "".join(f"{part}\n\n" for part in parts) + "".join(f"{line}\n" for line in wrap_all(lines))
+
+
+def list_violations(violated: Iterable[judge.JudgedGuideline]) -> Iterator[str]:
+    """List what is violated at each place, the worst first: two lines each."""
+    ordered = sorted(violated, key=lambda each: (each.place, -(each.ratio or 0)))
+    for place, group in groupby(ordered, key=lambda each: each.place):
+        lines = [f"{place}: violated"]
+        for each in group:
+            rule = each.guideline
+            what = f"{format_measured(rule.special)} is slower than {format_other_side(rule)} ({rule.rule})"
+            times = f"{microseconds(each.special)} us against {microseconds(each.general)} us"
+            ratio = f"ratio {format_ratio(each.ratio, each.limits)}"
+            launches = plural(each.launches, "launch", "es")
+            lines += [*wrap_all([what], "  "), *wrap_all([f"{times}: {ratio}, {launches}"], "    ")]
+        yield "\n".join(lines)
+
+
+def list_overrides(overrides: Iterable[judge.JudgedOverride]) -> Iterator[str]:
+    """List what the settings of the MPI do for what loses; what nothing helps is in a line together."""
+    for place, group in groupby(sort_overrides(overrides), key=lambda each: each.place):
+        lines = [f"{place}: settings of the MPI"]
+        others: dict[str, list[str]] = {}
+        for each in group:
+            tried = f"{describe_effect(each)}, {each.tried} tried" if each.tried else describe_effect(each)
+            operation = format_measured(each.operation)
+            if each.limits is None:
+                others.setdefault(tried, []).append(operation)
+                continue
+            ratio = f"time with it / without {format_ratio(each.ratio, each.limits)}"
+            lines += wrap_all([f"{operation}: {tried}: {ratio}"], "  ")
+            lines.append(f"    {format_variables(each)}")
+        lines += wrap_all([f"{', '.join(some)}: {tried}" for tried, some in others.items()], "  ")
+        yield "\n".join(lines)
+
+
+def sort_overrides(overrides: Iterable[judge.JudgedOverride]) -> list[judge.JudgedOverride]:
+    return sorted(overrides, key=lambda each: (each.place, each.operation))
 
 
 def list_caveats(places: Iterable[judge.Place]) -> list[str]:
@@ -164,9 +209,7 @@ def build_override_tables(overrides: Sequence[judge.JudgedOverride]) -> list[Tex
                 for each in group
             ),
         )
-        for place, group in groupby(
-            sorted(overrides, key=lambda each: (each.place, each.operation)), key=lambda each: each.place
-        )
+        for place, group in groupby(sort_overrides(overrides), key=lambda each: each.place)
     ]
 
 
@@ -183,18 +226,21 @@ def describe_effect(override: judge.JudgedOverride) -> str:
     return "not advised: not proven faster" if override.setting else "none looked faster"
 
 
-def build_rule_table(judged: Sequence[judge.JudgedGuideline]) -> TextTable:
-    """Build a table of all guidelines, counted by place and rule."""
-    rows = []
-    for place in sorted({guideline.place for guideline in judged}):
-        for rule in Rule:
-            here = [each for each in judged if (each.place, each.guideline.rule) == (place, rule)]
-            counts = [sum(guideline.standing is one for guideline in here) for one in judge.Standing]
-            if here:
-                rows.append((str(place), str(rule), WHY[rule], *map(str, counts)))
-    return TextTable(
-        "All guidelines", ("place", "rule", "violated where"), tuple(map(str, judge.Standing)), tuple(rows)
-    )
+def build_rule_tables(judged: Sequence[judge.JudgedGuideline]) -> list[TextTable]:
+    """Build a table of each place: how all guidelines stand, by rule."""
+    tables = []
+    for place, group in groupby(sorted(judged, key=lambda each: each.place), key=lambda each: each.place):
+        counts = Counter((each.guideline.rule, each.standing) for each in group)
+        rules = [rule for rule in Rule if any(rule is known for known, _ in counts)]
+        rows = tuple((str(rule), *(str(counts[rule, each]) for each in judge.Standing)) for rule in rules)
+        tables.append(TextTable(str(place), ("rule",), tuple(map(str, judge.Standing)), rows))
+    return tables
+
+
+def describe_rules(judged: Iterable[judge.JudgedGuideline]) -> list[str]:
+    """Describe where each rule is violated, of those that were judged."""
+    there = {each.guideline.rule for each in judged}
+    return [f"{rule}: violated where {why}" for rule, why in WHY.items() if rule in there]
 
 
 PAGE = "guidelines.html"
@@ -213,7 +259,10 @@ def build_guideline_document(session: Session, found: GuidelineResult) -> Docume
             Section("", [Lines(Role.CAVEAT, found.caveats)]),
             Section("Violated", build_violation_tables(found.violated)),
             Section("Settings that were tried", build_override_tables(found.overrides)),
-            table_section(build_rule_table(found.judged)),
+            Section(
+                "All guidelines",
+                [*build_rule_tables(found.judged), Lines(Role.DETAIL, describe_rules(found.judged))],
+            ),
             replace(table_section(build_full_table(found.judged)), folded=True),
         ),
         HOW_TO_READ,

@@ -149,7 +149,7 @@ def calibrate_unknown(
         unknown = [launch for launch in unknown if launch.exact]
         context.progress.note(
             f"machine is {share:.0%} busy with other processes: cases without a reference are not "
-            "calibrated; run ./plumbline calibrate on the idle machine"
+            f"calibrated, and fail; measure while nothing else runs, or set {BESIDE_OTHERS}=1 and see less"
         )
     unknown = select_proven(unknown, prove_before(context, unknown))
     if not unknown:

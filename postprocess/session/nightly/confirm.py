@@ -1,4 +1,4 @@
-"""Measure again, in a session of its own, what the last session has left in doubt.
+"""Measure again, in a session of its own, what the last sessions have left in doubt.
 
 A session that lies 20 minutes after the one before is independent of it. Three that are slow call a case
 regressed (:mod:`postprocess.stats.detection`), so that two further sessions decide most of what a night
@@ -6,7 +6,7 @@ suspects.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,33 +24,31 @@ from postprocess.model.plan import list_places
 from postprocess.model.session import Request
 from postprocess.model.verdict import JUDGED, LOOKED_SLOW, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
-from postprocess.results.query import JUDGING
+from postprocess.results.query import CONFIRM, JUDGING, NIGHTS
 from postprocess.results.summary import SessionSummary, SummaryError, load_summary
 from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session, open_session_context
 from postprocess.session.lifecycle.finish import finish_session
-from postprocess.session.lifecycle.past import write_earlier_pages
+from postprocess.session.lifecycle.past import FreshLaunches, write_earlier_pages
 from postprocess.session.nightly.estimate import NIGHT_LAUNCHES
 from postprocess.session.nightly.transports import TransportProof, prove_measured
 from postprocess.stats.detection import APART_MINUTES
 
-MODE = "confirm"
-
 
 def run_confirmation(work: WorkDirectory, request: Request, progress: Progress) -> int:
-    """Measure again what the last session left suspect. Returns the exit status.
+    """Measure again what is suspect where it was measured last. Returns the exit status.
 
     :raises UsageError: if no session was judged yet
     """
-    last = find_last_session(work.sessions, request.site)
-    if last is None:
+    judged = list_judged_sessions(work.sessions, request.site)
+    if not judged:
         raise UsageError("no nightly run of this site is there; run ./plumbline nightly first")
-    suspects = list_suspects(last.results)
+    suspects, started = find_undecided(judged)
     if not suspects:
-        progress.say(f"nothing is suspect in the last session, {last.session}")
+        progress.say(f"nothing is suspect in the last session, {judged[0].session}")
         return 0
-    wait_until_apart(last.started_utc, progress)
+    wait_until_apart(started, progress)
     with work.held():
-        context = open_session_context(work, replace(request, mode=MODE), progress)
+        context = open_session_context(work, replace(request, mode=CONFIRM), progress)
         return confirm_suspects(context, suspects)
 
 
@@ -61,34 +59,52 @@ def confirm_within(work: WorkDirectory, request: Request, progress: Progress, mi
     """
     end = time.monotonic() + 60.0 * minutes
     while time.monotonic() + 60.0 * APART_MINUTES <= end:
-        last = find_last_session(work.sessions, request.site)
-        if last is None or not list_suspects(last.results):
+        judged = list_judged_sessions(work.sessions, request.site)
+        if not find_undecided(judged)[0]:
             break
         status = max(status, run_confirmation(work, request, progress))
-        newest = find_last_session(work.sessions, request.site)
-        if newest is None or newest.session == last.session:
+        if list_judged_sessions(work.sessions, request.site)[0].session == judged[0].session:
             break  # it decided nothing: what keeps it from that is to be mended first
     return status
 
 
-def find_last_session(sessions: Path, site: str) -> SessionSummary | None:
-    """Find the last session of a site that judged cases: a night, or one that confirmed its suspects.
+NIGHTS_BACK = 4  #: a night of other cases decides nothing on what one before it suspects
 
-    One whose summary cannot be read is passed over.
+
+def list_judged_sessions(sessions: Path, site: str) -> list[SessionSummary]:
+    """List the last sessions of a site that judged cases, the newest first: nights, and those of ``confirm``.
+
+    One whose summary cannot be read is passed over, and so are fresh launches within a night or a run.
     """
+    later: list[SessionSummary] = []
     for path in sorted(sessions.glob("*/summary.json"), reverse=True):
         try:
             found = load_summary(path)
         except SummaryError:
             continue
-        main = found.mode != MODE or any(result.verdict in DECIDED for result in found.results)
-        if found.mode in JUDGING and found.site == site and main:
-            return found
-    return None
+        if found.site == site:
+            later.append(found)
+        if sum(each.mode in NIGHTS for each in later) == NIGHTS_BACK:
+            break
+    fresh = FreshLaunches()
+    judged = [each for each in reversed(later) if not fresh.hold(each) and each.mode in JUDGING]
+    return judged[::-1]
 
 
-#: Verdicts that a session of its own gives to what was suspect; fresh launches within a night give others
-DECIDED = (Verdict.SUSPECT, Verdict.CLEARED)
+def find_undecided(judged: Iterable[SessionSummary]) -> tuple[list[Case], str]:
+    """Find the cases that are suspect where they were measured last, and when the last such session began.
+
+    :param judged: sessions, the newest first
+    """
+    suspects: list[Case] = []
+    measured: set[Case] = set()
+    started = ""
+    for told in judged:
+        if own := [case for case in list_suspects(told.results) if case not in measured]:
+            suspects += own
+            started = max(started, told.started_utc)
+        measured |= {result.case for result in told.results if result.value is not None}
+    return suspects, started
 
 
 def wait_until_apart(started: str, progress: Progress) -> None:
@@ -111,7 +127,7 @@ def confirm_suspects(context: SessionContext, suspects: Sequence[Case]) -> int:
     counts = dict.fromkeys(map(LaunchPlace.of, suspects), NIGHT_LAUNCHES)
     context.progress.say(f"measuring {plural(len(suspects), 'suspect case')} again")
     selection = select_retest(context.request.selection, places, 1, counts)
-    session, planned, done = measure_in_new_session(context, MODE, "running", selection)
+    session, planned, done = measure_in_new_session(context, CONFIRM, "running", selection)
     catalog = load_catalog(context.reference_roots, list_places(planned))
     history = read_history(context.work.store, suspects)
     proof, ended = TransportProof({}), None

@@ -131,5 +131,5 @@ def test_a_variable_for_programs_does_not_reach_the_build(tmp_path, words: list[
     chosen = ["--set-env", f"{words[2]}:PATH=/bin", "--set-env", f"{words[2]}:CC=/bin/false"]
     ended = workshop.measure(*words[1:], "--launches", "1", "--strict", *chosen)
     declared.check_session(ended)
-    (job,) = workshop.home.glob("sessions/*/reframe/stage/*/*/*/luecke*/rfm_job.sh")
+    (job,) = workshop.home.glob("sessions/*/reframe/stage/*/*/*/mpicost*/rfm_job.sh")
     assert "export PATH=/bin\n" in job.read_text()

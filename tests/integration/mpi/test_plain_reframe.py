@@ -27,9 +27,9 @@ FEATURES, CENTRE = (DATA / "sites" / f"{name}.py" for name in ("features", "prog
 PREFIXES = {f"TEST_{mpi.family.upper().replace('-', '_')}": str(mpi.prefix) for mpi in mpi_installations()}
 #: The environments of ``CENTRE``: Open MPI, MPICH and Intel MPI.
 ENVIRONMENTS = {"PrgEnv-gnu", "PrgEnv-cray", "PrgEnv-intel"}
-CHOICE = ("-p", "PrgEnv-.*", "--mode=production", "-S", "luecke.routines=barrier,bcast")
+CHOICE = ("-p", "PrgEnv-.*", "--mode=production", "-S", "mpicost.routines=barrier,bcast")
 UNKNOWN = "unknown.json"  #: ReFrame's report of a run without references
-BARRIER = ("-S", "luecke.routines=barrier")
+BARRIER = ("-S", "mpicost.routines=barrier")
 #: Seconds; of references that say what no noise of a shared machine contradicts, and of the planted case,
 CENTER, PLANTED = 10.0, 4e-2
 SPREAD = 0.5  #: with this spread on the logarithm: the band of that ends at about 0.11 s
@@ -45,9 +45,9 @@ def reframe(workshop: Workshop, site: Path, *words: str, **more: str) -> Ended:
     command = [str(Path(sys.executable).parent / "reframe"), "--nocolor", "-C", str(site)]
     command += ["-c", str(ROOT / "reframe_checks"), "--prefix", str(workshop.home / "reframe")]
     command += ["--report-file", str(report), "--performance-report", *words]
-    command += [] if "-n" in words else ["-n", "luecke"]
+    command += [] if "-n" in words else ["-n", "mpicost"]
     ended = subprocess.run(
-        [*command, "-S", "luecke.cache=warm", "-S", "luecke.trials=3"],
+        [*command, "-S", "mpicost.cache=warm", "-S", "mpicost.trials=3"],
         check=False,
         cwd=workshop.home,
         env=variables,
@@ -69,11 +69,14 @@ def test_a_routine_is_found_by_name_by_tag_and_by_expression(workshop: Workshop)
     """And only there: a run of everything has all of them in one launch."""
     for words in (("-n", "bcast"), ("-n", ".", "-E", "routine=='bcast'")):
         (found,) = list_checks(reframe(workshop, FEATURES, *words, "-l"))
-        assert "mpicost" in found and "%routine=bcast" in found
+        assert found.split()[0] == "routine" and "%routine=bcast" in found
+    for words in (("-n", "mpicost"), ("-n", ".", "-t", "mpicost")):
+        (found,) = list_checks(reframe(workshop, FEATURES, *words, "-l"))
+        assert found.split()[0] == "mpicost" and "routine" not in found
     found = list_checks(reframe(workshop, FEATURES, "-n", ".", "-t", "allreduce", "-l"))
     assert len(found) == 3 and all("%routine=allreduce_" in each for each in found)
     night = list_checks(reframe(workshop, FEATURES, "-n", ".", "-t", "nightly", "-l"))
-    assert {each.split()[0] for each in night} == {"luecke", "osu", "imb"}
+    assert {each.split()[0] for each in night} == {"mpicost", "osu", "imb"}
 
 
 def list_checks(ended: Ended) -> list[str]:
@@ -132,7 +135,7 @@ def test_a_planted_slowdown_is_found_and_import_and_nightly_give_the_same_verdic
     workshop: Workshop, reviewed: Path, loaded: dict[str, str], tmp_path: Path, declared: Declared
 ) -> None:
     """Of the same launches, which a launcher repeats for ``nightly``."""
-    known = ("-S", f"luecke.reference_roots={reviewed}")
+    known = ("-S", f"mpicost.reference_roots={reviewed}")
     replayed = {"TEST_LAUNCHER": f"{sys.executable} {ROOT}/tests/support/replay.py {tmp_path}"}
     ended = reframe(workshop, CENTRE, *CHOICE, *known, "-r", **loaded, **SLOW, **replayed)
     slow = [case for case in launches(ended) if case["result"] == "fail"]
@@ -236,7 +239,7 @@ def test_a_reframe_that_cannot_load_the_checks_fails(workshop, tmp_path, what, d
 @pytest.mark.long
 def test_the_command_of_the_failure_calibrates(workshop: Workshop) -> None:
     """Then the case is asserted against its reference. Before, it passes only if nothing is to be asserted."""
-    loose = reframe(workshop, FEATURES, *BARRIER, "-S", "luecke.strict=False", "-r")
+    loose = reframe(workshop, FEATURES, *BARRIER, "-S", "mpicost.strict=False", "-r")
     assert loose.status == 0 and len(launches(loose)) == 1, loose.output
     first = reframe(workshop, FEATURES, *BARRIER, "-r")
     (case,) = launches(first)

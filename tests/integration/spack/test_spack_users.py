@@ -106,8 +106,8 @@ def test_plain_reframe_builds_with_the_spack_of_the_site(user: User) -> None:
     }
     (user.folder / "site.py").write_text(f"site_configuration = {site!r}\n")
     reframe = [str(Path(sys.executable).parent / "reframe"), "-C", str(user.folder / "site.py")]
-    few = [f"luecke.{each}" for each in ("routines=barrier", "cache=warm", "strict=False")]
-    words = ["-c", str(ROOT / "reframe_checks"), "-n", "luecke", "-r"]
+    few = [f"mpicost.{each}" for each in ("routines=barrier", "cache=warm", "strict=False")]
+    words = ["-c", str(ROOT / "reframe_checks"), "-n", "mpicost", "-r"]
     said = user.run(*reframe, *words, *(word for each in few for word in ("-S", each)))
     built = read_program(user.folder / "home", "gnu", "mpicost")
     assert built.spec.startswith("mpicost@main") and "/spack/installed/" in built.path, said

@@ -77,12 +77,11 @@ def build_dossier_page(
     """Build what is shown of a self-test of ``compare``."""
     done, budget = len(dossiers), f" of {begun.seconds} s at most" if begun.seconds else ""
     return SelftestPage(
-        "Self-test of compare",
+        "self-test of compare",
         scores,
         "all that is promised was kept",
         (
             f"Site {begun.site}, {plural(done, 'dossier')}{budget}, {scores.void} void; seed {begun.seed}.",
-            "",
             "Each holds an MPI against itself; the library of delays is loaded on both sides.",
         ),
         build_dossier_tables(scores),

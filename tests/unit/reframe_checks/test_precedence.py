@@ -86,7 +86,7 @@ def planned(folder: Path, *words: str, **more: Any) -> PlannedLaunch:
 NIGHT = {AS_REFERENCES: True}
 BY_SITE = {"trials": 31, "time_limit": "77s", "cache": "warm"}
 BY_USER = {"trials": 41, "time_limit": "88s", "cache": "flush"}
-SETVAR = [f"--setvar=luecke.{word}" for word in ("trials=51", "time_limit=99s", "cache=warm")]
+SETVAR = [f"--setvar=mpicost.{word}" for word in ("trials=51", "time_limit=99s", "cache=warm")]
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,12 @@ def test_a_run_of_nothing_fails(declared: Declared):
     ("line", "told"),
     [
         (
-            "-n luecke -S luecke.routines=brodcast",
+            "-n mpicost -S mpicost.routines=brodcast",
             "routines: brodcast: no check measures it; did you mean bcast?",
         ),
         ("-n brodcast", "the selection matches none; did you mean bcast?"),
-        ("-n luecke -p nothing", "the selection matches none; look at the options -n, -t, -E, -p and -S"),
+        ("-t alreduce", "the selection matches none; did you mean allreduce?"),
+        ("-n mpicost -p nothing", "the selection matches none; look at the options -n, -t, -E, -p and -S"),
     ],
 )
 def test_a_run_of_nothing_ends_before_reframe_passes_it(monkeypatch, line: str, told: str):

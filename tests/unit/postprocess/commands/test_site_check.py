@@ -184,8 +184,8 @@ def test_on_its_host_the_machine_is_asked(work, path, progress, monkeypatch):
     here = replace(HERE, scheduler=None)
     monkeypatch.setattr(rules, "inspect_machine", lambda _: here)
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
-    found, scheduler = site_check.find_file_problems(read_site(work, path), path, progress)
-    assert scheduler is None and said(progress) == []
+    found, here = site_check.find_file_problems(read_site(work, path), path, progress)
+    assert here and here.scheduler is None and said(progress) == []
     assert len(found) == 1 and "no scheduler is on this machine's search path" in found[0]
 
 
@@ -289,7 +289,14 @@ def test_nodes_that_are_away_are_told(usable: UsableNodes | None, told: str):
 
 def test_a_job_that_is_refused_as_a_whole_is_told():
     refused = RefusedOption("", "sbatch: no account")
-    scheduler = SimpleNamespace(batch=True, find_refused_options=lambda access: iter([refused]))
-    said = site_check.describe_refused_jobs({"name": "work", "access": ["--a", "--b"]}, scheduler)
+    asked: list[list[str]] = []
+    scheduler = SimpleNamespace(
+        batch=True, find_refused_options=lambda access: iter(asked.append(access) or [refused])
+    )
+    here = LocalMachine(16, PLAIN.modules, scheduler)
+    work = {"name": "work", "access": ["--a", "--b"]}
+    assert here.find_refused_options(["--a", "--b"]) == [refused]  # as for the faults of the file
+    said = site_check.describe_refused_jobs(work, here)
+    assert asked == [["--a", "--b"]]  # sbatch may take seconds
     assert said == "partition work: a job with the options in access (--a --b) is refused: sbatch: no account"
     assert site_check.describe_refused_jobs({"name": "work"}, None) == ""

@@ -47,6 +47,10 @@ def test_what_one_session_may_bring_is_suspect_and_fails_a_strict_session_alone(
     result = suspicion.decide_suspicion(slow(BETWEEN), 5 * [BETWEEN], REFERENCE, suspicion.NO_HISTORY)
     assert result.verdict == Verdict.SUSPECT and suspicion.list_suspects([result]) == [ONE]
     assert result.reason.startswith("all trials ") and "; slow; 2 more sessions decide" in result.reason
+    early = suspicion.decide_suspicion(
+        slow(BETWEEN), [BETWEEN], REFERENCE, suspicion.NO_HISTORY, confirmed=False
+    )
+    assert early.reason.startswith("slow; 2 more sessions decide")  # no fresh launch has said anything
     assert compute_exit_status([result], strict=False) == 0
     assert compute_exit_status([result], strict=True) == 1
 

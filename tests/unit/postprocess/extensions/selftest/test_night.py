@@ -59,6 +59,7 @@ from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import load_catalog
+from postprocess.report.document import render_markdown
 from postprocess.session.lifecycle import injections
 from postprocess.stats.band import LARGE_BYTES, SLOW_ALPHA, compute_band
 from postprocess.stats.detection import GROSS
@@ -569,7 +570,7 @@ def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsy
     shown = capsys.readouterr().out
     assert f"UNFINISHED: only {done} of 5 nights are done\n" in shown
     assert "FAULT" not in shown
-    assert (tmp_path / "selftest.md").read_text().startswith("# Self-test: unfinished\n")
+    assert (tmp_path / "selftest.md").read_text().startswith("# Plumbline self-test: ? Unfinished\n")
     selftest_rows.append_selftest_night(path, night(done or 1, row()))  # the same night again is none more
     assert command.conclude_selftest(tmp_path, QUIET) == 1
     for number in range(1, 6):
@@ -642,7 +643,7 @@ def test_the_wrongly_accused_are_named_with_what_they_were_called_by_and_kept_ap
     assert (told.key, told.beside, told.night, told.slower, told.band) == ("beside", "slower-50", 2, 1.5, 1.05)
     assert (told.call, told.fresh) == (1.075, (1.1, 1.15))
     page = selftest_page.build_selftest_page(BEGUN, nights, result)
-    for text in (page.text, page.markdown):
+    for text in (page.text, render_markdown(page.document)):
         assert "Called, and not slowed" in text
         for word in ("1.500", "1.050", "1.100, 1.150", "1.075", "everything 7% slower"):
             assert word in text
@@ -732,8 +733,9 @@ def test_the_result_shows_every_plant_and_is_written_for_people_and_programs(tmp
         assert all(word in shown for word in (name, plant.words, f"{plant.intended:+.1%}"))
     assert shown.endswith("every plant that must be caught was\n")
     assert "FAULT: " in selftest_page.build_selftest_page(BEGUN, (), score([])).text
-    assert (tmp_path / selftest_page.MARKDOWN).read_text().startswith("# Self-test: passed\n")
-    data = json.loads((tmp_path / selftest_page.JSON).read_text())
+    assert "✓ Passed" in (tmp_path / "selftest.md").read_text(encoding="utf-8").splitlines()[0]
+    assert "Passed" in (tmp_path / "selftest.html").read_text(encoding="utf-8")
+    data = json.loads((tmp_path / "selftest.json").read_text())
     assert data["scores"]["plants"][0]["caught"] == 1
     assert (data["seed"], data["nights"]) == (7, len(nights))
 

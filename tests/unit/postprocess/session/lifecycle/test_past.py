@@ -7,9 +7,10 @@ from shutil import copytree
 import pytest
 
 from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
 from postprocess.main import build_parser
 from postprocess.model.verdict import Verdict
-from postprocess.report.first_screen import find_news
+from postprocess.report.first_screen import conclude_session, find_news, propose_next
 from postprocess.report.terminal import render_terminal
 from postprocess.results.summary import load_summary, parse_summary
 from postprocess.session.lifecycle.past import read_past, write_earlier_pages, write_site
@@ -71,7 +72,8 @@ def sessions(work):
     for name, start, host in zip(names, STARTS, ("n1", "n1", "n2"), strict=True):
         night = samples.healthy_night(few) if start != STARTS[-1] else samples.bad_night()
         machine = samples.Night().document()["machine"] | {"host": host}
-        more = {"session": name, "started_utc": start, "machine": machine}
+        ended = start.replace("T01:", "T02:")
+        more = {"session": name, "started_utc": start, "ended_utc": ended, "machine": machine}
         replace(night, more=more).write(work.sessions / name)
     more |= {"mode": "calibrate", "session": "20261122T010000Z-1", "started_utc": "2026-11-22T01:00:00Z"}
     replace(samples.healthy_night(few), more=more).write(work.sessions / "20261122T010000Z-1")
@@ -97,7 +99,10 @@ def test_each_session_is_in_the_index_with_its_page(sessions, tmp_path):
 
 
 def test_a_session_that_confirms_belongs_to_the_night_before_it_on_its_machine(sessions, tmp_path):
-    """What it found is in the colour of that night."""
+    """What it found is in the colour of that night; what its own fresh launches found it has judged by."""
+    within, start = "20261120T013000Z-1", "2026-11-20T01:30:00Z"
+    more = {"session": within, "started_utc": start, "mode": "confirm"}
+    replace(samples.bad_night(), more=more).write(sessions.sessions / within)
     name, start = "20261120T030000Z-1", "2026-11-20T03:00:00Z"
     machine = samples.Night().document()["machine"] | {"host": "n1"}
     more = {"session": name, "started_utc": start, "machine": machine, "mode": "confirm"}
@@ -109,6 +114,17 @@ def test_a_session_that_confirms_belongs_to_the_night_before_it_on_its_machine(s
     assert f'href="20261120T010000Z-1.html">{STARTS[1]}</a>' in row
     assert f"measured again at {start}</a>" in row
     assert text.count(f"{name}.html") == 1 and "5 sessions on 2 machines" in text
+    assert within not in text
+
+
+def test_fresh_launches_of_a_run_confirm_no_night(measured_again):
+    work, night, later = measured_again
+    told = load_summary(work.sessions / later / "summary.json")
+    run = replace(told, mode="run", session="20261120T025000Z-1", ended_utc="2026-11-20T03:10:00Z")
+    (work.sessions / run.session).mkdir()
+    told = replace(run, started_utc="2026-11-20T02:50:00Z").to_dict()
+    write_summary(work.sessions / run.session / "summary.json", told)
+    assert read_past(work, load_summary(work.sessions / night / "summary.json")).rounds == []
 
 
 @pytest.fixture
@@ -136,6 +152,21 @@ def test_the_page_of_a_night_names_what_measured_its_suspects_again(measured_aga
     write_site(work, tmp_path / "site")
     copied = (tmp_path / "site" / f"{night}.html").read_text(encoding="utf-8")
     assert f'href="{later}.html">measured again' in copied and f"../{later}" not in copied
+
+
+def test_the_verdict_of_a_night_is_what_its_suspects_turned_out_to_be(measured_again):
+    work, night, later = measured_again
+    summary = load_summary(work.sessions / night / "summary.json")
+    assert conclude_session(summary, ())[1].endswith("1 of them suspect: the next night decides")
+    cleared = read_past(work, summary).rounds
+    tone, headline = conclude_session(summary, cleared)
+    assert tone != "bad" and headline == "1 of 12 cases suspect: measured again, 1 cleared"
+    fell = [replace(each, verdict=Verdict.REGRESSED) for each in cleared[0].results]
+    failed = [replace(cleared[0], results=tuple(fell), exit_status=1)]
+    tone, headline = conclude_session(summary, failed)
+    assert tone == "bad" and headline.endswith("measured again, 1 regressed")
+    assert propose_next(summary, failed)[0].command == f"./plumbline run --failed {later}"
+    assert all(each.command != f"./plumbline run --failed {later}" for each in propose_next(summary, cleared))
 
 
 def test_a_terminal_proposes_to_measure_suspects_again_only_until_that_is_done(measured_again):

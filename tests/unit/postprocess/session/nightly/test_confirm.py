@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.suspicion import JudgedSession, SessionHistory
@@ -22,7 +23,7 @@ from postprocess.session.nightly.estimate import choose_launch_counts, describe_
 from postprocess.session.nightly.transports import TransportProof
 from postprocess.stats.sessions import SessionValue
 from tests.support.factories.launch import CASES, case, planned
-from tests.support.factories.summary import leave_summary, leave_timed_session
+from tests.support.factories.summary import leave_timed_session, summarise
 
 CASE = case()
 REFERENCE = Reference(CASE, 1e-6, 0.01, 40, prior=Prior(0.01, 100.0), session_prior=Prior(0.01, 100.0))
@@ -62,18 +63,46 @@ def test_a_suspect_that_is_inside_its_band_now_is_cleared_unless_its_ranks_lay_e
     assert module.decide_suspect(moved, CATALOG, history()).verdict == Verdict.PROVISIONAL
 
 
-def test_the_last_session_that_judged_counts_and_not_fresh_launches_within_a_night(tmp_path: Path):
-    def keep(sessions: Path, name: str, mode: str, result: CaseResult) -> None:
-        leave_summary(sessions / name, results=[result], mode=mode)
+@pytest.mark.parametrize("decided", [Verdict.CLEARED, Verdict.REGRESSED])
+def test_the_last_session_that_judged_counts_and_not_fresh_launches_within_one(
+    tmp_path: Path, decided: Verdict
+):
+    def keep(begin: str, end: str, mode: str, verdict: Verdict) -> None:
+        folder = tmp_path / f"20261101T{begin}00Z-1"
+        told = summarise(folder, results=[replace(SLOW, verdict=verdict)], mode=mode)
+        began, ended = (f"2026-11-01T{each[:2]}:{each[2:]}:00Z" for each in (begin, end))
+        folder.mkdir()
+        write_summary(folder / "summary.json", replace(told, started_utc=began, ended_utc=ended).to_dict())
 
-    suspect = replace(SLOW, verdict=Verdict.SUSPECT)
-    keep(tmp_path, "20261101T010000Z-1", "nightly", suspect)
-    keep(tmp_path, "20261101T010500Z-1", "confirm", SLOW)
-    keep(tmp_path, "20261101T020000Z-1", "calibrate", SLOW)
-    assert module.find_last_session(tmp_path, "local").session == "20261101T010000Z-1"
-    keep(tmp_path, "20261101T030000Z-1", "confirm", replace(suspect, verdict=Verdict.CLEARED))
-    assert module.find_last_session(tmp_path, "local").session == "20261101T030000Z-1"
-    assert module.find_last_session(tmp_path, "other") is None
+    def last(site: str = "local") -> str:
+        found = module.list_judged_sessions(tmp_path, site)
+        return found[0].session[9:13] if found else ""
+
+    keep("0100", "0130", "nightly", Verdict.SUSPECT)
+    keep("0105", "0110", "calibrate", Verdict.PASS)
+    keep("0120", "0125", "confirm", Verdict.REGRESSED)  # fresh launches of the night
+    assert last() == "0100"
+    keep("0300", "0310", "confirm", decided)
+    keep("0400", "0430", "run", Verdict.REGRESSED)
+    keep("0410", "0420", "confirm", Verdict.REGRESSED)  # and of the run
+    assert last() == "0300" and last("other") == ""
+    keep("0500", "0530", "nightly", Verdict.PASS)
+    assert last() == "0500"
+
+
+def test_a_night_of_other_cases_does_not_hide_what_the_one_before_it_suspects(tmp_path: Path):
+    suspect, other = replace(SLOW, verdict=Verdict.SUSPECT), case("gather", 8)
+    before, newest = (
+        replace(summarise(tmp_path, results=[suspect]), started_utc=f"2026-11-0{n}") for n in (1, 2)
+    )
+    elsewhere = replace(newest, results=(replace(SLOW, case=other, verdict=Verdict.NO_REFERENCE),))
+    assert module.find_undecided([elsewhere, before]) == ([CASE], "2026-11-01")
+    assert module.find_undecided([newest, before]) == ([CASE], "2026-11-02")
+    for verdict, left in ((Verdict.CLEARED, []), (Verdict.REGRESSED, [])):
+        decided = replace(newest, results=(replace(SLOW, verdict=verdict),))
+        assert module.find_undecided([decided, before])[0] == left
+    skipped = replace(newest, results=(replace(SLOW, verdict=Verdict.SKIPPED, value=None),))
+    assert module.find_undecided([skipped, before])[0] == [CASE]
 
 
 def test_without_a_night_there_is_nothing_to_confirm(tmp_path: Path):
