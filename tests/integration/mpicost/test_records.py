@@ -35,8 +35,8 @@ RUN = {
     **dict.fromkeys(("mpi_standard", "compiler", "compiler_flags", "date_utc", "token", "kernel"), str),
     **dict.fromkeys(("cpu_model", "cache", "sync"), str),
     **dict.fromkeys(("schema", "processes", "per_node", "flush_bytes", "trials", "rounds"), int),
-    **dict.fromkeys(("dropped", "seed", "cases"), int),
-    **dict.fromkeys(("command", "hosts", "ranks", "caches", "node_facts", "interposed"), list),
+    **dict.fromkeys(("dropped", "seed", "cases", "tcp_packets"), int),
+    **dict.fromkeys(("command", "hosts", "ranks", "caches", "node_facts", "interposed", "below"), list),
     **dict.fromkeys(("timer", "environment"), dict),
     "clock_error": (int, float),
     "coldness": dict,
@@ -57,7 +57,7 @@ END = {
     "record": str,
     "verified": bool,
     "lateness": dict,
-    **dict.fromkeys(("cases", "memory_bytes", "flush_sum"), int),
+    **dict.fromkeys(("cases", "memory_bytes", "flush_sum", "tcp_packets"), int),
     **dict.fromkeys(("elapsed", "timed", "clock_deviation"), (int, float)),
 }
 

@@ -233,7 +233,7 @@ def test_a_dry_run_of_no_case_is_wrong(work, own, progress):
     limits = {"left_out_above": dict.fromkeys([*nightly, *CONTROLS], 1)}
     own.write_text(own.read_text().replace("max_jobs=1,", f"max_jobs=1, defaults={limits},"))
     assert site_check.check_site(work, str(own), progress) == 1
-    what = "left_out_above: leaves nothing of luecke"
+    what = "left_out_above: leaves nothing of mpicost"
     assert what in said(progress)[-2] and "with mpich-5_0_2; leave less out" in said(progress)[-2]
     assert list(work.sessions.iterdir()) == []
 
