@@ -27,6 +27,8 @@ from site_configs.topology.machine import is_within_limits
 CHECKS = {"osu": osu, "imb": imb}
 LEAST = 4  #: bytes: one float
 
+ComparedSizes = dict[str, list[int]]  #: of each routine
+
 
 @rfm.simple_test
 class agreement(OsuImbCheck):
@@ -61,7 +63,7 @@ class agreement(OsuImbCheck):
         """Return whether two programs have a chosen routine on a partition."""
         return not part.extras.get("exact") and bool(self.sizes_by_routine())
 
-    def sizes_by_routine(self) -> dict[str, list[int]]:
+    def sizes_by_routine(self) -> ComparedSizes:
         """Return the routines that two programs have at this process count, each with its sizes."""
         programs = [self.routines_of(name) for name in CHECKS] + [set(mpicost.table)]
         names = sorted(set().union(*programs))
@@ -87,11 +89,12 @@ class agreement(OsuImbCheck):
 
     def planned_launches(self) -> list[PlannedLaunch]:
         """Return all starts of all rounds, in the order in which they run."""
+        sizes = self.sizes_by_routine()
+        programs = [self.mpicost_starts(sizes), self.osu_starts(sizes), self.imb_starts(sizes)]
         starts = []
         for number in range(1, self.rounds + 1):
-            programs = [self.mpicost_starts, self.osu_starts, self.imb_starts]
             for planned in programs if number % 2 else reversed(programs):
-                starts += [self.in_round(each, number) for each in planned()]
+                starts += [self.in_round(each, number) for each in planned]
         self.limit_job(starts, self.rounds)
         return starts
 
@@ -101,13 +104,13 @@ class agreement(OsuImbCheck):
         options = self.options_of if start.benchmarks else self.options_of_mpicost
         return replace(start, options=tuple(options(start)))
 
-    def mpicost_starts(self) -> list[PlannedLaunch]:
+    def mpicost_starts(self, compared: ComparedSizes) -> list[PlannedLaunch]:
         """Return one start of mpicost for all its cases, with the options that time as the others do."""
         cases = tuple(
             self.case(
                 routine=routine, peer=int(routine == "pingpong"), cache="warm", sync="barrier", bytes=size
             )
-            for routine, sizes in self.sizes_by_routine().items()
+            for routine, sizes in compared.items()
             for size in sizes
             if routine in mpicost.table and find_routine(routine).has_size(size)
         )
@@ -116,39 +119,38 @@ class agreement(OsuImbCheck):
         )
         return [start] if cases else []
 
-    def osu_starts(self) -> list[PlannedLaunch]:
+    def osu_starts(self, compared: ComparedSizes) -> list[PlannedLaunch]:
         """Return a start for each benchmark; one more for sizes that are no power of two."""
         return [
-            self.start_of("osu", Start(f"{benchmark.name}_{chain[0]}", [benchmark], chain))
-            for benchmark in self.benchmarks_of("osu")
-            for chain in chains(self.sizes_by_routine()[benchmark.routine])
+            self.start_of("osu", Start(f"{benchmark.name}_{chain[0]}", [benchmark], chain), compared)
+            for benchmark in self.benchmarks_of("osu", compared)
+            for chain in chains(compared[benchmark.routine])
         ]
 
-    def imb_starts(self) -> list[PlannedLaunch]:
+    def imb_starts(self, compared: ComparedSizes) -> list[PlannedLaunch]:
         """Return one start for all benchmarks that have the same sizes."""
         groups: dict[tuple[int, ...], list[Benchmark]] = {}
-        for benchmark in self.benchmarks_of("imb"):
-            sizes = self.sizes_by_routine()[benchmark.routine]
-            groups.setdefault(tuple(add_warmup_sizes(sizes)), []).append(benchmark)
+        for benchmark in self.benchmarks_of("imb", compared):
+            sizes = add_warmup_sizes(compared[benchmark.routine])
+            groups.setdefault(tuple(sizes), []).append(benchmark)
         return [
-            self.start_of("imb", Start(f"{MPI1}-{group[0].name}", group, list(sizes)))
+            self.start_of("imb", Start(f"{MPI1}-{group[0].name}", group, list(sizes)), compared)
             for sizes, group in groups.items()
         ]
 
-    def benchmarks_of(self, program: str) -> list[Benchmark]:
+    def benchmarks_of(self, program: str, compared: ComparedSizes) -> list[Benchmark]:
         """Return the benchmarks that are compared, without what another program does not do."""
         return [
             each
             for each in CHECKS[program].table
-            if each.routine in self.sizes_by_routine()
-            and each.is_measured_at(self.processes, self.num_tasks_per_node)
+            if each.routine in compared and each.is_measured_at(self.processes, self.num_tasks_per_node)
         ]
 
-    def start_of(self, program: str, start: Start) -> PlannedLaunch:
+    def start_of(self, program: str, start: Start, compared: ComparedSizes) -> PlannedLaunch:
         """Return the plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""
         reason = explain_missing_program(program, self.current_environ.extras, current_request().spack)
         planned = self.planned_start(start, reason)
-        sizes = {size for benchmark in start.benchmarks for size in self.sizes_by_routine()[benchmark.routine]}
+        sizes = {size for benchmark in start.benchmarks for size in compared[benchmark.routine]}
         return replace(
             planned,
             program=program,
