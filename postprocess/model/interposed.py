@@ -10,9 +10,8 @@ from typing import Any
 
 INTERPOSED = "interposed"  #: in run records a list of objects; a circumstance, where there are any
 ELSEWHERE = "interposed_elsewhere"  #: in run records: a rank with other objects, and these
-#: In run records a list of libraries; a circumstance, an object by their names, where it is told
-BELOW = "libraries_below"
-BELOW_RECORD = "below"  #: its key in run records
+BELOW = "libraries_below"  #: a circumstance: version and hash of each library below the MPI, by its name
+BELOW_RECORD = "below"  #: the list of these libraries in run records
 DELAY_LIBRARY = "libdelay.so"  #: of the self-test, which its plan declares
 WITNESS = "lib/libwitness.so"  #: below the prefix of mpicost
 SEPARATOR = " | "  #: between the lines of a circumstance

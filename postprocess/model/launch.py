@@ -125,7 +125,7 @@ class FinishedLaunch:
 
     @property
     def tcp_packets(self) -> int:
-        """Packets that rank 0 sent while it measured, over TCP connections of its own; 0 if none are told."""
+        """TCP packets that rank 0 sent while it measured; 0 where the records have no count."""
         records = self.outcome.records
         before, after = (told.get(TCP_PACKETS, 0) for told in (self.run, records.end if records else {}))
         return max(after - before, 0) if before >= 0 else 0

@@ -35,8 +35,8 @@ WORDS = {
     LIMITS: "limit of the shell",
     GPUS: "set of GPUs",
 }
-#: Facts that the options of a command choose
-CHOSEN = ("trials", "rounds", "iterations")
+#: Facts that options, variables or files can set as they were
+CHOSEN = ("trials", "rounds", "iterations", INTERPOSED, BELOW)
 
 
 def name_fact(name: str) -> str:
@@ -92,11 +92,6 @@ class InterposedLibraries(Difference):
         how = f"set {where} as then" if self.theirs else f"take it out of {where}"
         return f"{how}, or calibrate as it is now"
 
-    @property
-    def lasting(self) -> bool:
-        """Whether launches to come will differ too: not where variables and files can be set as they were."""
-        return False
-
 
 class LibraryBelow(Difference):
     """Another UCX or libfabric below the MPI than the reference was measured with."""
@@ -111,11 +106,6 @@ class LibraryBelow(Difference):
     def fix(self) -> str:
         """What to do about it."""
         return "see what leads to it (LD_LIBRARY_PATH, FI_PROVIDER_PATH, I_MPI_OFI_LIBRARY), or calibrate again"
-
-    @property
-    def lasting(self) -> bool:
-        """Whether launches to come will differ too: not where a shell may lead to it by mistake."""
-        return False
 
 
 class BinaryInterface(Difference):

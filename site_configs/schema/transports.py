@@ -12,7 +12,7 @@ from msgspec import Meta
 from site_configs.annotations import one_of, whole
 
 PAIRS = ("node", "network")  #: classes of pairs of ranks: in a node, and between nodes
-KERNEL = "kernel"  #: which tells of TCP connections where no library tells anything
+KERNEL = "kernel"  #: counts TCP packets; asked where no library says anything
 LAYERS = ("ucx", "libfabric", "openmpi", "intel-mpi", KERNEL)
 EXPECTED = re.compile(rf"({'|'.join(LAYERS)}):([\w;]+(?:\|[\w;]+)*)(?: x([1-9]\d?))?")
 Transports = Annotated[

@@ -50,7 +50,7 @@ def test_nothing_is_in_front_of_an_mpi_as_it_is_installed(family: str, tmp_path:
 
 
 def test_what_is_below_an_mpi_is_told(tmp_path: Path) -> None:
-    """What the MPI is linked to; what it opens besides is told, too."""
+    """The record has what the MPI is linked to, and what it opens later."""
     library = Path(program("mpich").mpi.prefix, "lib", "libmpi.so.12").resolve()
     linked = subprocess.run(["ldd", str(library)], capture_output=True, text=True, check=True).stdout
     needed = {name for name, file in (("libfabric", "libfabric.so"), ("ucx", "libucp.so")) if file in linked}

@@ -1,4 +1,4 @@
-"""What tests of signatures share."""
+"""Share one pair of keys among the tests of signatures."""
 
 import shutil
 import subprocess
