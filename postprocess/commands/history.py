@@ -14,7 +14,7 @@ from postprocess.cli.options import add_options
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import Case, matches_patterns
 from postprocess.model.verdict import Verdict
-from postprocess.results.query import NIGHT_COLUMNS, NIGHTS, Night, read_headlines, read_nights
+from postprocess.results.query import COUNTING, FRESH, NIGHT_COLUMNS, NIGHTS, Night, read_headlines, read_nights
 
 HELP = "Show what a case cost night after night, with its band and verdicts."
 EXAMPLE = "./plumbline history bcast mpich 1kB"
@@ -53,7 +53,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Show the history of some cases. Returns 0. Raises UsageError if no case matches."""
-    modes = (*NIGHTS, "run", "confirm", "import") if arguments.all_sessions else NIGHTS
+    modes = (*COUNTING, "run", "run" + FRESH, "import") if arguments.all_sessions else NIGHTS
     rows = read_headlines(
         work.store, since=arguments.since, modes=modes, columns=NIGHT_COLUMNS, say=Progress().say
     )

@@ -20,7 +20,7 @@ from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import INSIDE, JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.results.query import JUDGING, read_headlines
+from postprocess.results.query import COUNTING, read_headlines
 from postprocess.results.store import StoreError
 from postprocess.stats import detection
 from postprocess.stats.sessions import SessionValue, number_day
@@ -97,7 +97,7 @@ def read_history(store: Path, cases: Iterable[Case]) -> SessionHistory:
         return NO_HISTORY
     begin = (datetime.now(timezone.utc) - LOOK_BACK).strftime("%Y-%m-%d")
     try:
-        history = read_headlines(store, keys=keys, since=begin, modes=JUDGING, columns=COLUMNS)
+        history = read_headlines(store, keys=keys, since=begin, modes=COUNTING, columns=COLUMNS)
     except StoreError:
         return NO_HISTORY
     rows = (

@@ -65,7 +65,7 @@ class Session:
     """What is known of a session from its beginning."""
 
     directory: Path
-    mode: str  #: the command that opened it, as ``nightly``; or its part in one, as ``confirm``
+    mode: str  #: the command that opened it, as ``nightly``; or its part in one, as ``nightly-fresh``
     site: str
     command: Sequence[str]
     strict: bool

@@ -164,8 +164,12 @@ def find_finished_session(work: WorkDirectory, name: str | None) -> Path:
 #: five in an hour would outvote a week, and one with other references would begin the history anew.
 NIGHTS = ("nightly",)
 CONFIRM = "confirm"
-#: Modes of sessions whose values decide on what is suspect: nights, and what measures it again
+#: Ends the mode of the fresh launches of what looks slow, which a night or a run measures before it judges
+FRESH = "-fresh"
+#: Modes of sessions that decide on what is suspect: nights, and what measures it again
 JUDGING = (*NIGHTS, CONFIRM)
+#: Modes of sessions whose values count in a row of slow sessions; fresh launches stand for their night
+COUNTING = (*JUDGING, *(night + FRESH for night in NIGHTS))
 #: that a session's clock may have been; one from beyond is of a wrong clock
 AHEAD = timedelta(days=1)
 

@@ -24,31 +24,11 @@ from postprocess.report import document, overview
 from postprocess.report.first_screen import MOST_NIGHTS, LaterRound, Past, Step, describe_sight
 from postprocess.report.session_report import build_report, render_html
 from postprocess.report.trial_selection import LaunchTrials, read_trials
-from postprocess.results.query import CONFIRM, JUDGING, NIGHT_COLUMNS, NIGHTS, collect_nights, read_headlines
+from postprocess.results.query import FRESH, JUDGING, NIGHT_COLUMNS, NIGHTS, collect_nights, read_headlines
 from postprocess.results.store import read_sessions
 from postprocess.results.summary import SessionSummary, load_summary
 
 DAYS = 180  #: before the session
-
-
-class FreshLaunches:
-    """Tell fresh launches, sessions within a night or a run, from sessions that confirm its suspects later.
-
-    Both have the mode ``confirm``. Fresh launches have first verdicts alone: the night has judged by them.
-    """
-
-    def __init__(self) -> None:
-        self.ends: dict[str, str] = {}  # of the last night or run of each site
-
-    def hold(self, told: SessionSummary) -> bool:
-        """Return whether a session is one of them; the sessions are given in the order in which they began."""
-        end = self.ends.get(told.site, "")
-        if told.mode in WITH_FRESH_LAUNCHES:
-            self.ends[told.site] = max(end, told.ended_utc)
-        return told.mode == CONFIRM and told.started_utc < end
-
-
-WITH_FRESH_LAUNCHES = (*NIGHTS, "run")  #: modes of sessions that measure slow cases again while they last
 
 
 def read_past(work: WorkDirectory, summary: SessionSummary) -> Past:
@@ -71,13 +51,11 @@ def read_past(work: WorkDirectory, summary: SessionSummary) -> Past:
 def find_rounds(work: WorkDirectory, summary: SessionSummary) -> list[LaterRound]:
     """Find the sessions that measured again what a session left suspect: until the next night of its machine.
 
-    Fresh launches within the night are none. A session that cannot be read is passed over.
+    A session that cannot be read is passed over.
     """
     suspects = {result.case for result in summary.results if result.verdict is Verdict.SUSPECT}
     later = [path.parent for path in work.sessions.glob("*/summary.json") if path.parent.name > summary.session]
     found: list[LaterRound] = []
-    fresh = FreshLaunches()
-    fresh.hold(summary)
     for directory in sorted(later) if suspects else ():
         try:
             told = load_own_summary(directory)
@@ -87,7 +65,7 @@ def find_rounds(work: WorkDirectory, summary: SessionSummary) -> list[LaterRound
             continue
         if told.mode in NIGHTS:
             break
-        if not fresh.hold(told) and told.mode in JUDGING:
+        if told.mode in JUDGING:
             results = tuple(result for result in told.results if result.case in suspects)
             found.append(LaterRound(told.session, told.started_utc, results, told.exit_status))
     return found
@@ -273,11 +251,10 @@ def write_site(work: WorkDirectory, folder: Path) -> tuple[Path, list[str]]:
         raise UsageError(f"{folder / INDEX}: is of something else; choose another --site")
     entries: list[SiteEntry] = []
     problems: list[str] = []
-    fresh = FreshLaunches()
     for directory in sorted(path.parent for path in work.sessions.glob("*/summary.json")):
         try:
             summary = load_own_summary(directory)
-            if not fresh.hold(summary):
+            if not summary.mode.endswith(FRESH):
                 entries.append(write_entry(work, directory, summary, folder))
         except UsageError as error:
             problems.append(str(error))

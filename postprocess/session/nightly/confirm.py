@@ -28,7 +28,7 @@ from postprocess.results.query import CONFIRM, JUDGING, NIGHTS
 from postprocess.results.summary import SessionSummary, SummaryError, load_summary
 from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session, open_session_context
 from postprocess.session.lifecycle.finish import finish_session
-from postprocess.session.lifecycle.past import FreshLaunches, write_earlier_pages
+from postprocess.session.lifecycle.past import write_earlier_pages
 from postprocess.session.nightly.estimate import NIGHT_LAUNCHES
 from postprocess.session.nightly.transports import TransportProof, prove_measured
 from postprocess.stats.detection import APART_MINUTES
@@ -74,7 +74,7 @@ NIGHTS_BACK = 4  #: a night of other cases decides nothing on what one before it
 def list_judged_sessions(sessions: Path, site: str) -> list[SessionSummary]:
     """List the last sessions of a site that judged cases, the newest first: nights, and those of ``confirm``.
 
-    One whose summary cannot be read is passed over, and so are fresh launches within a night or a run.
+    One whose summary cannot be read is passed over.
     """
     later: list[SessionSummary] = []
     for path in sorted(sessions.glob("*/summary.json"), reverse=True):
@@ -86,9 +86,7 @@ def list_judged_sessions(sessions: Path, site: str) -> list[SessionSummary]:
             later.append(found)
         if sum(each.mode in NIGHTS for each in later) == NIGHTS_BACK:
             break
-    fresh = FreshLaunches()
-    judged = [each for each in reversed(later) if not fresh.hold(each) and each.mode in JUDGING]
-    return judged[::-1]
+    return [each for each in later if each.mode in JUDGING]
 
 
 def find_undecided(judged: Iterable[SessionSummary]) -> tuple[list[Case], str]:

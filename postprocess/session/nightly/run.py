@@ -40,7 +40,7 @@ from postprocess.model.verdict import CaseResult
 from postprocess.references import decisions
 from postprocess.references.catalog import ReferenceCatalog, describe_unusual_trials
 from postprocess.references.decisions import ExpectedFailure
-from postprocess.results.query import CONFIRM
+from postprocess.results.query import FRESH
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import assess_launches, find_program, make_plan, run_plan
 from postprocess.session.lifecycle.context import (
@@ -494,7 +494,8 @@ def measure_again(
 ) -> list[FinishedLaunch]:
     """Launch some cases again, in a session of their own that is kept like any other."""
     request = context.request
-    session, _, done = measure_in_new_session(context, CONFIRM, "confirming", selection)
+    mode = request.mode + FRESH
+    session, _, done = measure_in_new_session(context, mode, "confirming", selection)
     results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
     finish_session(context, session, done.finished, results)
     return done.finished

@@ -211,14 +211,17 @@ def test_judged_sessions_of_the_last_months_are_read(tmp_path: Path):
     write(tmp_path, 2, 1.1e-5, mode="confirm")
     write(tmp_path, 3, None, "crashed")
     write(tmp_path, 4, 3e-5, mode="run")  # somebody tried something
+    write(tmp_path, 4.1, 3e-5, mode="run-fresh")
+    write(tmp_path, 5, 1.3e-5, mode="nightly-fresh")
     write(tmp_path, 200, 5e-5)
     found = suspicion.read_history(tmp_path, [ONE, case("scatter")])
-    first, second = found.sessions[ONE.key]
+    first, second, third = found.sessions[ONE.key]
     assert (first.verdict, second.verdict) == ("suspect", "pass") and len(found.sessions) == 1
     day = number_day(first.started_utc)
     assert first.value == SessionValue(pytest.approx(math.log(1.2)), 3, day)
     assert first.headline == SessionValue(pytest.approx(math.log(2)), 3, day)
     assert (second.value.log, second.headline) == (pytest.approx(math.log(1.1)), None)
+    assert third.value.log == pytest.approx(math.log(1.3))
 
 
 def test_an_empty_or_damaged_store_tells_of_no_session(monkeypatch, tmp_path: Path):

@@ -7,7 +7,6 @@ from shutil import copytree
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.base.files import write_summary
 from postprocess.main import build_parser
 from postprocess.model.verdict import Verdict
 from postprocess.report.first_screen import conclude_session, find_news, propose_next
@@ -101,7 +100,7 @@ def test_each_session_is_in_the_index_with_its_page(sessions, tmp_path):
 def test_a_session_that_confirms_belongs_to_the_night_before_it_on_its_machine(sessions, tmp_path):
     """What it found is in the colour of that night; what its own fresh launches found it has judged by."""
     within, start = "20261120T013000Z-1", "2026-11-20T01:30:00Z"
-    more = {"session": within, "started_utc": start, "mode": "confirm"}
+    more = {"session": within, "started_utc": start, "mode": "nightly-fresh"}
     replace(samples.bad_night(), more=more).write(sessions.sessions / within)
     name, start = "20261120T030000Z-1", "2026-11-20T03:00:00Z"
     machine = samples.Night().document()["machine"] | {"host": "n1"}
@@ -115,16 +114,6 @@ def test_a_session_that_confirms_belongs_to_the_night_before_it_on_its_machine(s
     assert f"measured again at {start}</a>" in row
     assert text.count(f"{name}.html") == 1 and "5 sessions on 2 machines" in text
     assert within not in text
-
-
-def test_fresh_launches_of_a_run_confirm_no_night(measured_again):
-    work, night, later = measured_again
-    told = load_summary(work.sessions / later / "summary.json")
-    run = replace(told, mode="run", session="20261120T025000Z-1", ended_utc="2026-11-20T03:10:00Z")
-    (work.sessions / run.session).mkdir()
-    told = replace(run, started_utc="2026-11-20T02:50:00Z").to_dict()
-    write_summary(work.sessions / run.session / "summary.json", told)
-    assert read_past(work, load_summary(work.sessions / night / "summary.json")).rounds == []
 
 
 @pytest.fixture

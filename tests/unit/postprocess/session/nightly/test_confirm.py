@@ -80,11 +80,11 @@ def test_the_last_session_that_judged_counts_and_not_fresh_launches_within_one(
 
     keep("0100", "0130", "nightly", Verdict.SUSPECT)
     keep("0105", "0110", "calibrate", Verdict.PASS)
-    keep("0120", "0125", "confirm", Verdict.REGRESSED)  # fresh launches of the night
+    keep("0120", "0125", "nightly-fresh", Verdict.REGRESSED)
     assert last() == "0100"
     keep("0300", "0310", "confirm", decided)
     keep("0400", "0430", "run", Verdict.REGRESSED)
-    keep("0410", "0420", "confirm", Verdict.REGRESSED)  # and of the run
+    keep("0410", "0420", "run-fresh", Verdict.REGRESSED)
     assert last() == "0300" and last("other") == ""
     keep("0500", "0530", "nightly", Verdict.PASS)
     assert last() == "0500"

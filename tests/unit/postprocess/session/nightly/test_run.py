@@ -267,7 +267,7 @@ def test_a_second_look_is_no_night(night: Night, monkeypatch):
 
     monkeypatch.setattr(module, "confirm_slow_cases", confirmed)
     night.begin()
-    assert [mode for mode, _ in night.kept] == ["confirm", "nightly"]
+    assert [mode for mode, _ in night.kept] == ["nightly-fresh", "nightly"]
     assert len(night.logged) == 1
     assert night.causes == ("cpu: everything 7% slower",)
     assert json.loads(night.logged[0])["causes"] == [*night.causes]
