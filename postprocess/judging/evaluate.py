@@ -30,7 +30,13 @@ from postprocess.model.verdict import FAILED_LAUNCH, JUDGED, LOOKED_SLOW, CaseRe
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.references.comparability import Incomparability
 from postprocess.stats.band import Band, compute_band, is_blind
-from postprocess.stats.detection import BLIND, add_q_values, compute_detectable_slowdown, compute_scatter
+from postprocess.stats.detection import (
+    BLIND,
+    LONGEST_RUN,
+    add_q_values,
+    compute_detectable_slowdown,
+    compute_scatter,
+)
 from postprocess.stats.launches import MOVED, limit_slowdown, locate_case
 from postprocess.stats.sessions import assume_sessions
 
@@ -70,7 +76,7 @@ def judge_case(
     learned = assume_sessions(reference, max(MOST_SESSIONS - reference.sessions, 0))
     detectable, soon, later = (
         compute_detectable_slowdown(known, median_of, sessions, resolution)
-        for known, sessions in ((reference, 1), (reference, SOON), (learned, SOON))
+        for known, sessions in ((reference, 1), (reference, SOON), (learned, LONGEST_RUN))
     )
     blind = detectable is None or detectable > BLIND
     verdict, reason = _against(value, reference, limits, median_of, detectable)

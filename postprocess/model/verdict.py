@@ -135,7 +135,7 @@ class CaseResult:
     #: Smallest slowdown, as a fraction, that one night calls with 90% probability.
     detectable: Amount | None = None
     detectable_soon: Amount | None = None  #: and that three nights call
-    detectable_learned: Amount | None = None  #: and that three call once the reference has learned all it may
+    detectable_learned: Amount | None = None  #: and that ten call once the reference has learned all it may
     spread: Amount | None = None  #: of ln value about its reference: of launches, sessions, days and center
     degrees: Amount | None = None  #: of freedom behind the spread
     headline: Amount | None = None  #: the papers' filtered mean, median of the launches; None without trials

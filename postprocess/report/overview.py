@@ -28,7 +28,7 @@ from postprocess.model.verdict import (
     count_verdicts,
 )
 from postprocess.results.summary import SessionSummary
-from postprocess.stats.detection import BLIND
+from postprocess.stats.detection import BLIND, LONGEST_RUN
 from postprocess.stats.priors import SIZES, group_of
 
 BOUNDS = (0.05, 0.10, 0.20, 0.50, 1.00)  #: of detectable slowdowns, beyond which is the next class
@@ -84,7 +84,9 @@ def summarise_sensitivity(results: Sequence[CaseResult]) -> str:
     line = (
         f"called from tonight on, of {count_known(known, results)}: {tonight}; if it lasts three nights: {soon}"
     )
-    return line if learned == soon else f"{line}; by references of {MOST_SESSIONS} nights: {learned}"
+    if learned == soon:
+        return line
+    return f"{line}; within {LONGEST_RUN} nights, by references of {MOST_SESSIONS}: {learned}"
 
 
 def count_known(known: Sequence[CaseResult], results: Sequence[CaseResult]) -> str:

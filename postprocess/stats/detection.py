@@ -151,6 +151,7 @@ def is_leaning(reference: Reference, some: Sequence[SessionValue]) -> bool:
 
 
 DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is called
+TRIED_RUNS = (LEAST_SESSIONS, 6, LONGEST_RUN)  #: stand for all lengths: those between see hardly more
 #: Slowdown, as a fraction, that a night must call for ``pass`` to mean anything
 BLIND = 1.0
 
@@ -198,7 +199,7 @@ def compute_detectable_slowdown(
     alone = predict_nights(reference, one)
     found = compute_gross_distance(reference, median_of, floor) + alone.limit(1 - DETECTION_POWER)
     own = predict_own(reference, median_of)
-    for number in range(LEAST_SESSIONS, sessions + 1):
+    for number in [run for run in TRIED_RUNS if run <= sessions]:
         limit = max(compute_run_limit(reference, one * number), floor)
         missed = Prediction(own.deviation, alone.degrees).limit((1 - DETECTION_POWER) / number)
         found = min(found, limit + missed)

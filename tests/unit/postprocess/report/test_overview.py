@@ -193,7 +193,7 @@ def test_one_line_tells_what_is_called_tonight_and_soon():
     tonight = "called from tonight on, of 4 cases: 2 times slower in 2, 50% in 2, 20% in 1, 10% in 1"
     assert overview.summarise_sensitivity(some) == (
         f"{tonight}; if it lasts three nights: 50% in 3, 20% in 2, 10% in 2; "
-        "by references of 10 nights: 50% in 3, 20% in 3, 10% in 3"
+        "within 10 nights, by references of 10: 50% in 3, 20% in 3, 10% in 3"
     )
     assert overview.summarise_sensitivity(some[2:]).startswith(
         "called from tonight on, of 2 cases: 2 times slower in none, 2.5 times as slow at best; if"
