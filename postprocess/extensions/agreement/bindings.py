@@ -136,7 +136,6 @@ def try_exchange(program: Program, *words: Any) -> Exchange | RecordError:
 
 
 def build_round(environment: str, starts: Mapping[str, Exchange | RecordError]) -> LanguageRound:
-    """Build what is kept of a round."""
     found = {
         name: (each.level, tuple((*case, seconds) for case, seconds in each.seconds.items()))
         for name, each in starts.items()
@@ -189,10 +188,7 @@ OTHERS = ("routine", "processes", "boundaries", "per_node", "partition")  #: hav
 
 
 def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progress: Progress) -> int:
-    """Measure what languages cost over C on this node. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Measure what languages cost over C on this node. Returns the exit status."""
     languages = select_languages(check_bindings_options(arguments))
     sizes = sorted({*(arguments.bytes or SIZES)})
     with work.held(), tempfile.TemporaryDirectory(dir=work.root, prefix="bindings-") as scratch:
@@ -286,7 +282,6 @@ def find_or_begin(
 
 
 def open_journal(path: Path) -> Journal:
-    """Return the journal of a call."""
     return Journal(path, "make room, or remove it", missing="measure again")
 
 

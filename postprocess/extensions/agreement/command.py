@@ -120,10 +120,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress) -> int:
-    """Compare the programs with each other, in so many rounds. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Compare the programs with each other, in so many rounds. Returns the exit status."""
     if launches < compare.FEWEST_LAUNCHES:
         raise UsageError(f"--launches {launches}: there is no interval of fewer than {compare.FEWEST_LAUNCHES}")
     if odd := [size for size in asked.selection.choice.get(BYTES.variable, ()) if size % ELEMENT]:

@@ -93,7 +93,6 @@ def format_disagreement(found: compare.Disagreement) -> str:
 
 
 def format_ratio_outside_range(each: compare.ProgramComparison) -> str:
-    """Format a ratio that is outside its range, with the range."""
     limits = f"{each.expected.low:g} to {each.expected.high:g}"
     return f"{each.over} over {each.under} is {format_ratio_interval(each)}, and {limits} is expected"
 

@@ -78,10 +78,7 @@ class AcceptanceDemand:
 
 
 def run_acceptance(work: WorkDirectory, request: Request, demand: AcceptanceDemand, progress: Progress) -> int:
-    """Measure what was committed, judge it, write the protocol and seal it. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend
-    """
+    """Measure what was committed, judge it, write the protocol and seal it. Returns the exit status."""
     official = OfficialSource(work.source)
     checked = open_committed(demand, official, progress)
     refuse_foreign_launches(checked, demand.folder)

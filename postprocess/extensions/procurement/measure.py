@@ -60,10 +60,7 @@ class OfferDemand:
 
 
 def run_offer(work: WorkDirectory, request: Request, demand: OfferDemand, progress: Progress) -> int:
-    """Measure an offer, or go on with one. Returns the number of passes that were made.
-
-    :raises UsageError: for anything that is the user's to mend
-    """
+    """Measure an offer, or go on with one. Returns the number of passes that were made."""
     rules = read_rules(demand.rules)
     if demand.category not in rules.category:
         choice = ", ".join(rules.category)

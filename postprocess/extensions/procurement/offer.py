@@ -120,7 +120,6 @@ def hash_last_line(folder: Path) -> str:
 
 
 def hash_line(line: bytes) -> str:
-    """Return the SHA-256 of a line."""
     return hashlib.sha256(line).hexdigest()
 
 

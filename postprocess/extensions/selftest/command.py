@@ -47,10 +47,7 @@ SAME_AGAIN = ("site", "times", "unchanged", "plants", "keys", "references")
 
 
 def run_selftest(work: WorkDirectory, request: Request, demand: SelftestDemand, progress: Progress) -> int:
-    """Plant slowdowns into nights, and score what is caught. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Plant slowdowns into nights, and score what is caught. Returns the exit status."""
     path = demand.directory / rows_file.FILE
     with work.held():
         bench, planned = prepare_bench(open_session_context(work, request, progress))

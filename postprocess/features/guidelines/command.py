@@ -307,10 +307,7 @@ class GuidelineDemand:
 
 
 def run_guidelines(work: WorkDirectory, asked: Request, demand: GuidelineDemand, progress: Progress) -> int:
-    """Measure and judge guidelines. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Measure and judge guidelines. Returns the exit status."""
     if demand.launches < judge.FEWEST_LAUNCHES:
         raise UsageError(
             f"--launches {demand.launches}: there is no interval of fewer than {judge.FEWEST_LAUNCHES}"

@@ -103,10 +103,7 @@ class LinksDemand:
 
 
 def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Progress) -> int:
-    """Compare all pairs of nodes with each other. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Compare all pairs of nodes with each other. Returns the exit status."""
     asked = replace(asked, selection=replace(asked.selection, tag=TAG))
     with work.held():
         context = open_session_context(work, asked, progress)

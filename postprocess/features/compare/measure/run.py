@@ -137,7 +137,7 @@ class ComparisonDemand(Demand):
 
 
 def run_comparison(work: WorkDirectory, request: Request, demand: ComparisonDemand, progress: Progress) -> int:
-    """Compare two sides. Returns the exit status. Raises UsageError for anything that is the user's to mend."""
+    """Compare two sides. Returns the exit status."""
     with work.held():
         context = open_session_context(work, request, progress)
         asked = describe_comparison(context, demand)
