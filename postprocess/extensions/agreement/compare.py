@@ -19,11 +19,6 @@ CONFIDENCE = 0.95  #: of an interval
 FEWEST_LAUNCHES = 3  #: for an interval
 
 
-def estimate_log_spread(logs: Sequence[float]) -> float:
-    """Estimate the standard deviation of two or more logarithms."""
-    return statistics.stdev(logs)
-
-
 def compute_ratio_interval(logs: Sequence[float], least: float = 0.0) -> tuple[float, float] | None:
     """Compute the confidence interval of the geometric mean of ratios, from their logarithms; None for too few.
 
@@ -70,7 +65,7 @@ def reject_by_holm(probabilities: Sequence[float], level: float) -> list[bool]:
 
 def _error(logs: Sequence[float], least: float) -> float:
     """Return the standard error of the mean."""
-    return max(estimate_log_spread(logs), least) / math.sqrt(len(logs))
+    return max(statistics.stdev(logs), least) / math.sqrt(len(logs))
 
 
 SMALL = 8192  #: bytes up to which a message costs latency; OSU has other counts of calls above, too
@@ -195,10 +190,6 @@ class Topic:
     layout: str  #: processes and processes per node, as in ``4x2``
     routine: str
     bytes: int
-
-    @property
-    def processes(self) -> int:
-        return int(self.layout.partition("x")[0])
 
 
 @dataclass(frozen=True)
@@ -444,7 +435,7 @@ def _usual_spreads(ratios: Sequence[_Ratio]) -> dict[tuple[str, ...], float]:
     found: dict[tuple[str, ...], list[float]] = {}
     for ratio in ratios:
         if len(ratio.logs) > 1:
-            found.setdefault(ratio.place, []).append(estimate_log_spread(ratio.logs))
+            found.setdefault(ratio.place, []).append(statistics.stdev(ratio.logs))
     return {place: statistics.median(spreads) for place, spreads in found.items()}
 
 

@@ -142,7 +142,8 @@ def build_ratio_table(place: str, comparisons: Sequence[compare.ProgramCompariso
             )
         )
     launches = sorted({comparison.launches for comparison in comparisons})
-    counts = "launches" if launches == [1] else f"{' to '.join(map(str, format_range_ends(launches)))} launches"
+    ends = dict.fromkeys((launches[0], launches[-1]))
+    counts = "launches" if launches == [1] else f"{' to '.join(map(str, ends))} launches"
     return TextTable(
         place,
         ("routine", "size"),
@@ -181,11 +182,6 @@ def build_narrow_tables(comparisons: Iterable[compare.ProgramComparison]) -> lis
 def describe_status(status: compare.RatioStatus) -> str:
     """Describe how a ratio stands, so that what disagrees is seen at once."""
     return status.value.upper() if status is compare.RatioStatus.DISAGREE else status.value
-
-
-def format_range_ends(numbers: Sequence[int]) -> Sequence[int]:
-    """Format the range of some numbers, or the only one."""
-    return (numbers[0], numbers[-1]) if len(numbers) > 1 else numbers
 
 
 def format_ratio_cell(each: compare.ProgramComparison | None) -> str:
