@@ -188,7 +188,7 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
     if not wrong:
         commitments.write_commitments(folder, hash_rules(folder / RULES), found)
         kept = commitments.read_commitments(folder)
-        wrong = list(commitments.check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept))
+        wrong = list(commitments.check_commitments(offer, kept))
         write(folder, offer, rows)
     for line in violations.format_violations(wrong):
         show_line(f"plumbline: {line}", error=True)

@@ -53,7 +53,7 @@ class FormRow:
             rule.demand,
             f"{rule.program} {rule.routine}",
             self.key.bytes,
-            row.layout,
+            row.case.layout,
             self.key.environment,
             self.key.category,
             SHOWN[self.unit][1],

@@ -142,7 +142,7 @@ def check_folder(folder: Path, official: OfficialSource, issued: str = "", final
     if kept:
         if kept.rules != offer.stored.header.rules:
             found.append(Violation(Code.RULES_OTHER, COMMITMENTS, "was typed for other rules"))
-        found += check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept)
+        found += check_commitments(offer, kept)
         if final:
             found += check_form(offer, kept)
     if final:
