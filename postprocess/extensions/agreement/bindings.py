@@ -229,7 +229,7 @@ def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progres
             again = shlex.join(["./plumbline", *sys.argv[1:]])
             progress.say(f"cut off; {journal.path} has each round, go on: {again}")
             raise
-        written = json.dumps(result.as_json(), indent=1) + "\n"
+        written = json.dumps(asdict(result), indent=1) + "\n"
         file = journal.path.with_suffix(".json")
         write_text(file, written)
     if arguments.json:

@@ -25,9 +25,10 @@ from postprocess.model.routines.mpicost import COMPARED
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.report.document import write_document
-from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
+    measure_in_session,
     open_session_context,
     refused_session,
     report_plan,
@@ -136,9 +137,7 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
             wanted = list_topics(planned)
         report_plan(planned, progress, selection.choice)
         report_rounds(planned, launches, progress)
-        with progress.phase("running"):
-            done = run_plan(reframe, selection, planned, progress)
-        progress.move("running", "build", done.build_seconds)
+        _, done = measure_in_session(context, reframe, "running", selection, planned)
         try:
             with progress.phase("analysis"):
                 agreement = compare.compare_programs(extract_samples(done.finished), wanted)

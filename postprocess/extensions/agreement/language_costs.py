@@ -3,9 +3,8 @@
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 from postprocess.base.formats import DASH, TextTable, factor, microseconds, plural, render_text, size
 from postprocess.extensions.agreement.compare import compute_ratio_interval
@@ -67,10 +66,6 @@ class BindingsResult:
     def status(self) -> int:
         """The exit status: 1 for any failure, and where nothing was compared."""
         return 1 if self.failures or not self.compared else 0
-
-    def as_json(self) -> dict[str, Any]:
-        """Return what is written into files."""
-        return asdict(self)
 
 
 def compare_with_c(
