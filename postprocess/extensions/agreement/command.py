@@ -26,18 +26,13 @@ from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.report.document import write_document
 from postprocess.runner.reframe_pass import make_plan
+from postprocess.session.lifecycle import finish
 from postprocess.session.lifecycle.context import (
     SessionContext,
     measure_in_session,
     open_session_context,
     refused_session,
     report_plan,
-)
-from postprocess.session.lifecycle.finish import (
-    build_session_summary,
-    end_session,
-    finish_unanalysed,
-    write_files,
 )
 from site_configs.mpi.languages import KINDS
 
@@ -146,7 +141,7 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
         except (UsageError, OSError):
             raise
         except Exception as error:
-            return finish_unanalysed(context, session, done.finished, error)
+            return finish.finish_unanalysed(context, session, done.finished, error)
         return finish_agreement(context, session, done.finished, agreement, results)
 
 
@@ -172,14 +167,14 @@ def finish_agreement(
     failures = list_agreement_failures(results)
     status = compute_exit_status(results, strict=False)
     status = status if agreement.good and not failures else 1
-    summary = build_session_summary(context, session, finished, results, status)
+    summary = finish.build_session_summary(context, session, finished, results, status)
     with context.progress.phase("analysis"):
-        summary, _ = write_files(context, session, finished, summary)
+        summary, _ = finish.write_files(context, session, finished, summary)
     print(format_agreement(agreement, failures), end="", flush=True)
     with context.progress.phase("analysis"):
         document = build_agreement_document(session, agreement, failures)
         page = write_document(document, session.directory / PAGE)
-    return end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
+    return finish.end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
 
 
 def format_agreement(agreement: compare.AgreementResult, failures: Sequence[str]) -> str:
