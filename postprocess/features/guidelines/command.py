@@ -166,6 +166,7 @@ def merge_overrides(overrides: Sequence[Override]) -> dict[str, str]:
 MODE = "guidelines"
 LOOKING = 2  #: rounds in which all settings are launched, to choose from them
 LEAST_GAIN = 1.05  #: factor by which a setting must look faster to be measured anew
+TriedLaunch = tuple[int, Sequence[Override], judge.LaunchTimes]  #: round, overrides in force, times
 
 
 @dataclass(frozen=True)
@@ -223,11 +224,11 @@ class OverrideBench:
         operations: Sequence[Measured],
         overrides: Mapping[str, Sequence[Override]],
         rounds: int,
-    ) -> list[tuple[int, Sequence[Override], judge.LaunchTimes]]:
+    ) -> list[TriedLaunch]:
         """Measure operations in rounds: as they are, and with the overrides of all routines in turn.
 
-        Returns round, overrides in force and times of each launch. The n-th overrides of all routines are in
-        force together: none of them changes another routine's algorithm.
+        The n-th overrides of all routines are in force together: none of them changes another routine's
+        algorithm.
         """
         deep = max(map(len, overrides.values()), default=0)
         if not deep:
@@ -266,9 +267,7 @@ class OverrideBench:
 
 
 def choose_best(
-    operation: Measured,
-    looked: Sequence[tuple[int, Sequence[Override], judge.LaunchTimes]],
-    candidates: Iterable[Override],
+    operation: Measured, looked: Sequence[TriedLaunch], candidates: Iterable[Override]
 ) -> Override | None:
     """Choose the override that looked best for an operation; None if none looked good."""
     gains = {override.name: list_gains(operation, override, looked) for override in candidates}
@@ -279,11 +278,7 @@ def choose_best(
     return best if best and found[best] > math.log(LEAST_GAIN) else None
 
 
-def list_gains(
-    operation: Measured,
-    override: Override,
-    measured: Sequence[tuple[int, Sequence[Override], judge.LaunchTimes]],
-) -> list[float]:
+def list_gains(operation: Measured, override: Override, measured: Sequence[TriedLaunch]) -> list[float]:
     """List ln(without / with) an override, of each round that has both."""
     usual = {number: each.times.get(operation) for number, force, each in measured if not force}
     found = []
