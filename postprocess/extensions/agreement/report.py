@@ -201,13 +201,13 @@ def compute_definition_factor(found: Sequence[compare.ProgramComparison]) -> str
 def describe_expected_ranges() -> TextTable:
     rows = tuple(
         (
-            ", ".join(f"{over}/{under}" for over, under in rule.pairs),
-            ", ".join(rule.routines) if rule.routines else "any other",
-            f"up to {size(rule.most_bytes)}" if rule.most_bytes < 2**60 else "any other",
-            f"{rule.expected.low:g} to {rule.expected.high:g}",
-            rule.expected.reason,
+            ", ".join(f"{over}/{under}" for over, under in expected.pairs),
+            ", ".join(expected.routines) if expected.routines else "any other",
+            f"up to {size(expected.most_bytes)}" if expected.most_bytes < 2**60 else "any other",
+            f"{expected.low:g} to {expected.high:g}",
+            expected.reason,
         )
-        for rule in compare.RULES
+        for expected in compare.RANGES
     )
     return TextTable("Ranges that are expected", ("ratio", "routine", "size", "range", "why"), (), rows)
 

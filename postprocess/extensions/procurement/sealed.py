@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -184,5 +184,4 @@ def check_opened(
     """Check an offer that was handed in and is unpacked. Raises UsageError if it is no offer."""
     sealed = verify_seal(folder, signers, signature.OFFER)
     found = check_folder(folder, official, issued, final=True)
-    violations = (*sealed.violations, *found.violations)
-    return CheckedOffer(found.offer, sealed, found.commitments, violations)
+    return replace(found, seal=sealed, violations=(*sealed.violations, *found.violations))
