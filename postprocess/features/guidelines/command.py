@@ -70,14 +70,14 @@ OPENMPI = {
     "gather": ("basic_linear", "binomial", "linear_sync"),
     "allgather": ("linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc"),
     "alltoall": ("linear", "pairwise", "modified_bruck", "linear_sync", "two_proc"),
-    "reduce": (*("linear", "chain", "pipeline", "binary", "binomial", "in-order_binary", "rabenseifner"),),
+    "reduce": ("linear", "chain", "pipeline", "binary", "binomial", "in-order_binary", "rabenseifner"),
     "allreduce": (
         *("basic_linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring"),
         "rabenseifner",
     ),
     "scan": ("linear", "recursive_doubling"),
     "reduce_scatter": ("non-overlapping", "recursive_halving", "ring", "butterfly"),
-    "reduce_scatter_block": (*("basic_linear", "recursive_doubling", "recursive_halving", "butterfly"),),
+    "reduce_scatter_block": ("basic_linear", "recursive_doubling", "recursive_halving", "butterfly"),
 }
 #: Algorithms of MPICH 3.4 and later.
 MPICH = {
@@ -91,10 +91,10 @@ MPICH = {
     "allgather": ("brucks", "k_brucks", "recursive_doubling", "ring", "recexch_doubling"),
     "alltoall": ("brucks", "k_brucks", "pairwise", "pairwise_sendrecv_replace", "scattered"),
     "reduce": ("binomial", "smp", "reduce_scatter_gather"),
-    "allreduce": (*("smp", "recursive_doubling", "reduce_scatter_allgather", "tree", "recexch", "ring"),),
+    "allreduce": ("smp", "recursive_doubling", "reduce_scatter_allgather", "tree", "recexch", "ring"),
     "scan": ("smp", "recursive_doubling"),
     "reduce_scatter": ("noncommutative", "pairwise", "recursive_doubling", "recursive_halving"),
-    "reduce_scatter_block": (*("noncommutative", "pairwise", "recursive_doubling", "recursive_halving"),),
+    "reduce_scatter_block": ("noncommutative", "pairwise", "recursive_doubling", "recursive_halving"),
 }
 #: Algorithms of Intel MPI 2021 by number, as its developer reference counts them.
 INTEL = {
