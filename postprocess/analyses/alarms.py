@@ -15,7 +15,7 @@ from scipy.special import gammaincinv
 
 from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
-from postprocess.base.records import Amount, Count, Text, parse_record, require_fields
+from postprocess.base.records import Amount, Count, Text, parse_record
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.stats.detection import FALSE_CALLS, compute_limit_distance, extract_scatter
 
@@ -36,8 +36,8 @@ class NightAlarms:
     predicted_regressed: Amount
     cleared: tuple[str, ...]  #: keys
     regressed: Mapping[str, Amount | None]  #: keys with the slowdown
-    common: tuple[str, ...] = ()  #: keys of those of them that one common cause explains
-    causes: tuple[str, ...] = ()  #: what was told of such causes
+    common: tuple[str, ...]  #: keys of those of them that one common cause explains
+    causes: tuple[str, ...]  #: what was told of such causes
     said: Mapping[str, str] = field(default_factory=dict)  #: ``real`` or ``false``, by key
     #: Of the keys of cleared cases that were fine on other hosts alone, the hosts that they were slow on.
     slow_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -186,7 +186,6 @@ def _take(value: Any, nights: dict[str, NightAlarms]) -> None:
 
 
 def _night(value: dict[str, Any]) -> NightAlarms:
-    require_fields(value, NightAlarms, ("said", "slow_on", "suspect"))
     night = parse_record(value, NightAlarms)
     lists = {"cleared": night.cleared, "common": night.common, "suspect": night.suspect}
     for name, keys in (lists | {"causes": night.causes, **night.slow_on}).items():

@@ -41,6 +41,7 @@ from postprocess.stats.acceptance import (
 )
 from postprocess.stats.launches import find_farthest
 from tests.statistical.simulated_acceptances import COUNTED, SLOWER
+from tests.support.factories.offer import BCAST
 from tests.support.mpicost import Program, program
 from tests.support.shared_files import VARIABLE
 
@@ -120,7 +121,7 @@ def build_row(case: RuleCase, size: int, launches: Sequence[LaunchRecords]) -> M
     return MeasuredRow(
         RowKey(case.name, size, "here", "baseline"),
         case,
-        "2x2",
+        BCAST,
         "mpi",
         "s",
         tuple(each.value for each in found),

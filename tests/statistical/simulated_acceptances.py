@@ -28,7 +28,7 @@ from postprocess.stats.acceptance import (
     simulate_characteristic,
 )
 from tests.statistical.noise import NOISES
-from tests.support.factories.offer import RULES_TEXT
+from tests.support.factories.offer import BCAST, RULES_TEXT
 from tests.support.paths import ROOT
 
 ACCEPTANCES, ROWS = 40, 25
@@ -68,7 +68,7 @@ def true_times() -> tuple[float, ...]:
 def build_row(number: int, seconds: np.ndarray | list[float]) -> MeasuredRow:
     key = RowKey("broadcast", number, "mpich-5_0_2", "baseline")
     values = tuple(float(each) for each in seconds)
-    return MeasuredRow(key, rules().case[0], "2x2", "mpich", "s", values, False)
+    return MeasuredRow(key, rules().case[0], BCAST, "mpich", "s", values, False)
 
 
 def simulate_acceptance(random: np.random.Generator, machine: Delivery) -> Acceptance:

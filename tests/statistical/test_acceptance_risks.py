@@ -13,7 +13,7 @@ from postprocess.extensions.procurement.rules.rules import Rules, lint_text
 from postprocess.stats.acceptance import RowVerdict, choose_acceptance_looks
 from tests.statistical.noise import NOISES
 from tests.statistical.simulated_acceptances import Delivery, count_verdicts
-from tests.support.factories.offer import RULES_TEXT
+from tests.support.factories.offer import BCAST, RULES_TEXT
 
 ACCEPTANCES, SPREAD, COMMITTED = 400, 0.04, 1e-6
 
@@ -30,7 +30,7 @@ def row(values: np.ndarray, rate: bool) -> MeasuredRow:
     key = RowKey("broadcast", 8, "mpich-5_0_2", "baseline")
     told = tuple((1e3 * 1e-6 / values if rate else values).tolist())
     unit = "MB/s" if rate else "s"
-    return MeasuredRow(key, own.case[0], "2x2", "mpich", unit, told, False)
+    return MeasuredRow(key, own.case[0], BCAST, "mpich", unit, told, False)
 
 
 def accept(random: np.random.Generator, slower: float, rate: bool) -> RowVerdict:

@@ -1,52 +1,178 @@
-"""``agree --bindings``: languages started in rounds of drawn order, and compared in each round.
+"""``agree --bindings``: languages started in rounds of drawn order, and compared with C in each round.
 
 Each round is a line of a journal. A call that was cut off shows what it has, and the same command goes on.
 """
 
 import argparse
 import json
+import math
 import os
 import random
 import secrets
 import shlex
+import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_text
-from postprocess.base.formats import plural, utc_now
+from postprocess.base.formats import DASH, TextTable, factor, microseconds, plural, render_text, size, utc_now
 from postprocess.base.progress import Progress
 from postprocess.base.records import Journal, Positive, find_other_field, parse_record
 from postprocess.base.workdir import WorkDirectory
-from postprocess.extensions.agreement.compare import FEWEST_LAUNCHES
-from postprocess.extensions.agreement.language_costs import (
-    BindingsResult,
-    LanguageFault,
-    compare_with_c,
-    format_bindings,
-)
+from postprocess.extensions.agreement.compare import FEWEST_LAUNCHES, compute_ratio_interval
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.bindings import Exchange, read_exchange
-from site_configs.mpi.exchange import (
-    ELEMENT,
-    NOT_FOUND,
-    RANKS,
-    SIZES,
-    TIMED_OUT,
-    Program,
-    list_options,
-    run_exchange,
-)
+from site_configs.mpi import exchange
 from site_configs.mpi.exchange import C as BASIS
 from site_configs.mpi.family import Mpi, is_used_otherwise, parse_mpi_word
 from site_configs.mpi.inventory import Inventory, take_inventory
-from site_configs.mpi.languages import KINDS, Bench, Language, hash_sources, prepare_languages, select_languages
+from site_configs.mpi.languages import (
+    CONTROL,
+    KINDS,
+    Bench,
+    Language,
+    hash_sources,
+    prepare_languages,
+    select_languages,
+)
 from site_configs.mpi.probe import extract_identity
 from spack_envs.mirror.use import choose_mirror
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class LanguageRatio:
+    """The time of a call in a language over that in C."""
+
+    environment: str
+    language: str
+    title: str
+    level: str  #: of threads that was provided
+    routine: str
+    bytes: int
+    launches: int
+    ratio: float
+    low: float
+    high: float
+    seconds: float  #: of a call, median over launches
+    extra: float  #: seconds over C, median of the differences within the rounds
+
+
+@dataclass(frozen=True)
+class LanguageFault:
+    """A language that was skipped, or that did something wrong."""
+
+    environment: str
+    language: str
+    title: str
+    reason: str
+
+
+@dataclass
+class BindingsResult:
+    """All that was found, as it is written."""
+
+    machine: str
+    seed: int
+    libraries: dict[str, str] = field(default_factory=dict)  #: by environment
+    rows: list[LanguageRatio] = field(default_factory=list)
+    skipped: list[LanguageFault] = field(default_factory=list)
+    failures: list[LanguageFault] = field(default_factory=list)
+    schema: int = SCHEMA
+
+    @property
+    def compared(self) -> set[tuple[str, str]]:
+        """MPI and language of each comparison; C again is a control, and none."""
+        measured = {(row.environment, row.language) for row in self.rows}
+        return {(environment, name) for environment, name in measured if name not in (BASIS, CONTROL)}
+
+    @property
+    def status(self) -> int:
+        """The exit status: 1 for any failure, and where nothing was compared."""
+        return 1 if self.failures or not self.compared else 0
+
+
+def compare_with_c(
+    environment: str, language: Language, pairs: Sequence[tuple[Exchange, Exchange]]
+) -> Iterator[LanguageRatio]:
+    """Compare a language with C, round by round.
+
+    :param pairs: what both measured in each round, ``FEWEST_LAUNCHES`` at least
+    """
+    cases = sorted(pairs[0][1].seconds, key=lambda case: (exchange.ROUTINES.index(case[0]), case[1]))
+    for case in cases:
+        seconds = [(own.seconds[case], c.seconds[case]) for own, c in pairs]
+        logs = [math.log(own / c) for own, c in seconds]
+        interval = compute_ratio_interval(logs)
+        assert interval  # there are enough
+        yield LanguageRatio(
+            *(environment, language.name, language.title, pairs[0][0].level, *case, len(pairs)),
+            *(math.exp(statistics.fmean(logs)), *interval, statistics.median(own for own, _ in seconds)),
+            statistics.median(own - c for own, c in seconds),
+        )
+
+
+MPI4PY = "mpi4py: thread level single as C's, or its default; in brackets what the MPI provided"
+
+
+def format_bindings(result: BindingsResult) -> str:
+    """Format all of it for a terminal, with a line at the end that counts."""
+    tables = [
+        build_language_table(environment, [*rows])
+        for environment, rows in groupby(result.rows, key=lambda row: row.environment)
+    ]
+    lines = [
+        f"{word}: {fault.environment}: {fault.title}: {fault.reason}"
+        for word, faults in (("skipped", result.skipped), ("error", result.failures))
+        for fault in faults
+    ]
+    lines.append(
+        f"{plural(len(result.compared), 'comparison')} with C, {len(result.skipped)} skipped, "
+        f"{plural(len(result.failures), 'error')}"
+    )
+    return "\n".join([*map(render_text, tables), ""]) + "".join(f"{line}\n" for line in lines)
+
+
+def build_language_table(environment: str, rows: list[LanguageRatio]) -> TextTable:
+    """Build a row for each language and routine, a column for each size."""
+    sizes = sorted({row.bytes for row in rows})
+    cells: dict[tuple[str, str], dict[int, str]] = {}
+    for row in rows:
+        title = row.title + (f" ({row.level})" if row.language.startswith("mpi4py") else "")
+        cells.setdefault((row.routine, title), {})[row.bytes] = format_cost(row)
+    return TextTable(
+        f"{environment}: time of a call over that in C",
+        ("routine", "language"),
+        tuple(size(each) for each in sizes),
+        tuple((*about, *(found.get(each, DASH) for each in sizes)) for about, found in order(cells)),
+        (
+            f"ratio within the round, with its 95 % interval over {plural(rows[0].launches, 'launch', 'es')}, "
+            f"and microseconds over C; a launch counts by the least of {exchange.BATCHES} batches",
+            "C: microseconds of a call; C again: the same program once more, and so what cannot be told apart",
+            *([MPI4PY] if any(row.language.startswith("mpi4py") for row in rows) else []),
+        ),
+    )
+
+
+def order(cells: dict[tuple[str, str], dict[int, str]]) -> Iterator[tuple[tuple[str, str], dict[int, str]]]:
+    """Order rows by routine, the languages of each as they were measured."""
+    routines = [*dict.fromkeys(routine for routine, _ in cells)]
+    yield from sorted(cells.items(), key=lambda item: routines.index(item[0][0]))
+
+
+def format_cost(row: LanguageRatio) -> str:
+    """Format a ratio with its interval and the time over C; of C itself its time."""
+    if row.language == BASIS:
+        return microseconds(row.seconds)
+    extra = f"{'+' if row.extra >= 0 else '-'}{microseconds(abs(row.extra))}"
+    return f"{factor(row.ratio)} ({factor(row.low)} to {factor(row.high)}), {extra}"
 
 
 @dataclass(frozen=True)
@@ -127,7 +253,7 @@ def measure_mpi(
         add_rounds(result, name, languages, done)
 
 
-def try_exchange(program: Program, *words: Any) -> Exchange | RecordError:
+def try_exchange(program: exchange.Program, *words: Any) -> Exchange | RecordError:
     """Start a program as :func:`start_exchange` does; return what is wrong, too."""
     try:
         return start_exchange(program, *words)
@@ -136,7 +262,6 @@ def try_exchange(program: Program, *words: Any) -> Exchange | RecordError:
 
 
 def build_round(environment: str, starts: Mapping[str, Exchange | RecordError]) -> LanguageRound:
-    """Build what is kept of a round."""
     found = {
         name: (each.level, tuple((*case, seconds) for case, seconds in each.seconds.items()))
         for name, each in starts.items()
@@ -161,7 +286,11 @@ def add_rounds(
 
 
 def start_exchange(
-    program: Program, launcher: Sequence[str], library: str, sizes: Sequence[int], env: Mapping[str, str]
+    program: exchange.Program,
+    launcher: Sequence[str],
+    library: str,
+    sizes: Sequence[int],
+    env: Mapping[str, str],
 ) -> Exchange:
     """Start a program and read what it measured.
 
@@ -170,8 +299,10 @@ def start_exchange(
     :param sizes: in bytes, rising
     :raises RecordError: for whatever is wrong, in one line
     """
-    ran = run_exchange(program, (*launcher, "-n", str(RANKS)), list_options(sizes), env)
-    if ran.code in (NOT_FOUND, TIMED_OUT):
+    ran = exchange.run_exchange(
+        program, (*launcher, "-n", str(exchange.RANKS)), exchange.list_options(sizes), env
+    )
+    if ran.code in (exchange.NOT_FOUND, exchange.TIMED_OUT):
         raise RecordError(Verdict.CRASHED, ran.errors)
     try:
         read = read_exchange(ran.output, program.library or library, sizes)
@@ -189,12 +320,9 @@ OTHERS = ("routine", "processes", "boundaries", "per_node", "partition")  #: hav
 
 
 def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progress: Progress) -> int:
-    """Measure what languages cost over C on this node. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Measure what languages cost over C on this node. Returns the exit status."""
     languages = select_languages(check_bindings_options(arguments))
-    sizes = sorted({*(arguments.bytes or SIZES)})
+    sizes = sorted({*(arguments.bytes or exchange.SIZES)})
     with work.held(), tempfile.TemporaryDirectory(dir=work.root, prefix="bindings-") as scratch:
         with progress.phase("set-up"):
             mirror = choose_mirror(work.root, None, progress)
@@ -233,7 +361,7 @@ def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progres
             again = shlex.join(["./plumbline", *sys.argv[1:]])
             progress.say(f"cut off; {journal.path} has each round, go on: {again}")
             raise
-        written = json.dumps(result.as_json(), indent=1) + "\n"
+        written = json.dumps(asdict(result), indent=1) + "\n"
         file = journal.path.with_suffix(".json")
         write_text(file, written)
     if arguments.json:
@@ -286,7 +414,6 @@ def find_or_begin(
 
 
 def open_journal(path: Path) -> Journal:
-    """Return the journal of a call."""
     return Journal(path, "make room, or remove it", missing="measure again")
 
 
@@ -314,6 +441,6 @@ def check_bindings_options(arguments: argparse.Namespace) -> tuple[str, ...]:
         raise UsageError(
             f"--launches {arguments.launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
         )
-    if odd := [size for size in arguments.bytes if size % ELEMENT or not size]:
-        raise UsageError(f"--bytes {odd[0]}: choose multiples of {ELEMENT}, above 0")
+    if odd := [size for size in arguments.bytes if size % exchange.ELEMENT or not size]:
+        raise UsageError(f"--bytes {odd[0]}: choose multiples of {exchange.ELEMENT}, above 0")
     return kinds

@@ -25,18 +25,14 @@ from postprocess.model.routines.mpicost import COMPARED
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.report.document import write_document
-from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.runner.reframe_pass import make_plan
+from postprocess.session.lifecycle import finish
 from postprocess.session.lifecycle.context import (
     SessionContext,
+    measure_in_session,
     open_session_context,
     refused_session,
     report_plan,
-)
-from postprocess.session.lifecycle.finish import (
-    build_session_summary,
-    end_session,
-    finish_unanalysed,
-    write_files,
 )
 from site_configs.mpi.languages import KINDS
 
@@ -120,10 +116,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress) -> int:
-    """Compare the programs with each other, in so many rounds. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Compare the programs with each other, in so many rounds. Returns the exit status."""
     if launches < compare.FEWEST_LAUNCHES:
         raise UsageError(f"--launches {launches}: there is no interval of fewer than {compare.FEWEST_LAUNCHES}")
     if odd := [size for size in asked.selection.choice.get(BYTES.variable, ()) if size % ELEMENT]:
@@ -139,9 +132,7 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
             wanted = list_topics(planned)
         report_plan(planned, progress, selection.choice)
         report_rounds(planned, launches, progress)
-        with progress.phase("running"):
-            done = run_plan(reframe, selection, planned, progress)
-        progress.move("running", "build", done.build_seconds)
+        _, done = measure_in_session(context, reframe, "running", selection, planned)
         try:
             with progress.phase("analysis"):
                 agreement = compare.compare_programs(extract_samples(done.finished), wanted)
@@ -150,7 +141,7 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
         except (UsageError, OSError):
             raise
         except Exception as error:
-            return finish_unanalysed(context, session, done.finished, error)
+            return finish.finish_unanalysed(context, session, done.finished, error)
         return finish_agreement(context, session, done.finished, agreement, results)
 
 
@@ -176,14 +167,14 @@ def finish_agreement(
     failures = list_agreement_failures(results)
     status = compute_exit_status(results, strict=False)
     status = status if agreement.good and not failures else 1
-    summary = build_session_summary(context, session, finished, results, status)
+    summary = finish.build_session_summary(context, session, finished, results, status)
     with context.progress.phase("analysis"):
-        summary, _ = write_files(context, session, finished, summary)
+        summary, _ = finish.write_files(context, session, finished, summary)
     print(format_agreement(agreement, failures), end="", flush=True)
     with context.progress.phase("analysis"):
         document = build_agreement_document(session, agreement, failures)
         page = write_document(document, session.directory / PAGE)
-    return end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
+    return finish.end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
 
 
 def format_agreement(agreement: compare.AgreementResult, failures: Sequence[str]) -> str:

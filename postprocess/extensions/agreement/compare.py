@@ -19,11 +19,6 @@ CONFIDENCE = 0.95  #: of an interval
 FEWEST_LAUNCHES = 3  #: for an interval
 
 
-def estimate_log_spread(logs: Sequence[float]) -> float:
-    """Estimate the standard deviation of two or more logarithms."""
-    return statistics.stdev(logs)
-
-
 def compute_ratio_interval(logs: Sequence[float], least: float = 0.0) -> tuple[float, float] | None:
     """Compute the confidence interval of the geometric mean of ratios, from their logarithms; None for too few.
 
@@ -70,7 +65,7 @@ def reject_by_holm(probabilities: Sequence[float], level: float) -> list[bool]:
 
 def _error(logs: Sequence[float], least: float) -> float:
     """Return the standard error of the mean."""
-    return max(estimate_log_spread(logs), least) / math.sqrt(len(logs))
+    return max(statistics.stdev(logs), least) / math.sqrt(len(logs))
 
 
 SMALL = 8192  #: bytes up to which a message costs latency; OSU has other counts of calls above, too
@@ -83,100 +78,85 @@ ROOTED = tuple(routine.name for routine in ROUTINES if routine.rooted)
 
 @dataclass(frozen=True)
 class ExpectedRange:
-    """The range of a ratio; outside of it one of the two programs is wrong."""
+    """The range of a ratio, and what it holds for; outside of it one of the two programs is wrong."""
 
+    pairs: tuple[tuple[str, str], ...]
+    routines: tuple[str, ...] | None  #: None for any
+    most_bytes: int
     low: float
     high: float
     reason: str
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A range, and the ratios that it holds for; ``None`` for the routines means any."""
-
-    pairs: tuple[tuple[str, str], ...]
-    routines: tuple[str, ...] | None
-    most_bytes: int
-    expected: ExpectedRange
 
     def applies_to(self, over: str, under: str, routine: str, size: int) -> bool:
         known = self.routines is None or routine in self.routines
         return (over, under) in self.pairs and known and size <= self.most_bytes
 
 
-RULES = (
-    Rule(
+RANGES = (
+    ExpectedRange(
         MPICOST_AND_OTHER,
         IN_PAIRS,
         SMALL,
-        ExpectedRange(
-            0.6,
-            2.0,
-            "OSU and IMB loop; mpicost has a barrier before each round trip, which one rank leaves first, and "
-            "takes the longer of both ranks' times (Open MPI, 1 KiB: 1.2)",
-        ),
+        0.6,
+        2.0,
+        "OSU and IMB loop; mpicost has a barrier before each round trip, which one rank leaves first, and "
+        "takes the longer of both ranks' times (Open MPI, 1 KiB: 1.2)",
     ),
-    Rule(
+    ExpectedRange(
         MPICOST_AND_OTHER,
         ROOTED,
         SMALL,
-        ExpectedRange(
-            0.5,
-            2.0,
-            "the root and the others do not wait for each other; the result depends on who leaves the barrier "
-            "first (MPICH, bcast of 8 B: 0.66)",
-        ),
+        0.5,
+        2.0,
+        "the root and the others do not wait for each other; the result depends on who leaves the barrier "
+        "first (MPICH, bcast of 8 B: 0.66)",
     ),
-    Rule(
+    ExpectedRange(
         MPICOST_AND_OTHER,
         None,
         SMALL,
-        ExpectedRange(
-            0.6,
-            1.67,
-            "same calls, one barrier between; barrier exit and clock readings matter below 1 us (Open MPI, "
-            "barrier: 1.3; MPICH, allreduce of 1 KiB: 0.74)",
-        ),
+        0.6,
+        1.67,
+        "same calls, one barrier between; barrier exit and clock readings matter below 1 us (Open MPI, "
+        "barrier: 1.3; MPICH, allreduce of 1 KiB: 0.74)",
     ),
-    Rule(
+    ExpectedRange(
         MPICOST_AND_OTHER,
         None,
         ANY,
-        ExpectedRange(
-            0.75,
-            1.33,
-            "same calls, one barrier between; buffer placement and the data type of reductions (double, "
-            "float) remain (measured: 0.93 to 1.03 in eight of ten cases)",
-        ),
+        0.75,
+        1.33,
+        "same calls, one barrier between; buffer placement and the data type of reductions (double, "
+        "float) remain (measured: 0.93 to 1.03 in eight of ten cases)",
     ),
-    Rule(
+    ExpectedRange(
         OSU_AND_IMB,
         None,
         SMALL,
-        ExpectedRange(
-            0.6,
-            1.67,
-            "same statistic; IMB times the barrier in a loop, OSU every call (Intel MPI: 1.3), and slow first "
-            "calls can leave a trace",
-        ),
+        0.6,
+        1.67,
+        "same statistic; IMB times the barrier in a loop, OSU every call (Intel MPI: 1.3), and slow first "
+        "calls can leave a trace",
     ),
-    Rule(
+    ExpectedRange(
         OSU_AND_IMB,
         None,
         ANY,
-        ExpectedRange(0.75, 1.33, "same calls, same statistic (measured: 0.94 to 1.01 in eight of ten cases)"),
+        0.75,
+        1.33,
+        "same calls, same statistic (measured: 0.94 to 1.01 in eight of ten cases)",
     ),
 )
 
 
 def find_expected_range(over: str, under: str, routine: str, size: int) -> ExpectedRange:
-    """Find the range of one program's value over another's: that of the first rule which fits.
+    """Find the range of one program's value over another's: the first that fits.
 
     :raises ValueError: for two programs that are not compared.
     """
-    for rule in RULES:
-        if rule.applies_to(over, under, routine, size):
-            return rule.expected
+    for expected in RANGES:
+        if expected.applies_to(over, under, routine, size):
+            return expected
     raise ValueError(f"no range is stated for {over} over {under}")
 
 
@@ -195,10 +175,6 @@ class Topic:
     layout: str  #: processes and processes per node, as in ``4x2``
     routine: str
     bytes: int
-
-    @property
-    def processes(self) -> int:
-        return int(self.layout.partition("x")[0])
 
 
 @dataclass(frozen=True)
@@ -444,7 +420,7 @@ def _usual_spreads(ratios: Sequence[_Ratio]) -> dict[tuple[str, ...], float]:
     found: dict[tuple[str, ...], list[float]] = {}
     for ratio in ratios:
         if len(ratio.logs) > 1:
-            found.setdefault(ratio.place, []).append(estimate_log_spread(ratio.logs))
+            found.setdefault(ratio.place, []).append(statistics.stdev(ratio.logs))
     return {place: statistics.median(spreads) for place, spreads in found.items()}
 
 

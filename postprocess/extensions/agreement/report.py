@@ -93,7 +93,6 @@ def format_disagreement(found: compare.Disagreement) -> str:
 
 
 def format_ratio_outside_range(each: compare.ProgramComparison) -> str:
-    """Format a ratio that is outside its range, with the range."""
     limits = f"{each.expected.low:g} to {each.expected.high:g}"
     return f"{each.over} over {each.under} is {format_ratio_interval(each)}, and {limits} is expected"
 
@@ -143,7 +142,8 @@ def build_ratio_table(place: str, comparisons: Sequence[compare.ProgramCompariso
             )
         )
     launches = sorted({comparison.launches for comparison in comparisons})
-    counts = "launches" if launches == [1] else f"{' to '.join(map(str, format_range_ends(launches)))} launches"
+    ends = dict.fromkeys((launches[0], launches[-1]))
+    counts = "launches" if launches == [1] else f"{' to '.join(map(str, ends))} launches"
     return TextTable(
         place,
         ("routine", "size"),
@@ -184,11 +184,6 @@ def describe_status(status: compare.RatioStatus) -> str:
     return status.value.upper() if status is compare.RatioStatus.DISAGREE else status.value
 
 
-def format_range_ends(numbers: Sequence[int]) -> Sequence[int]:
-    """Format the range of some numbers, or the only one."""
-    return (numbers[0], numbers[-1]) if len(numbers) > 1 else numbers
-
-
 def format_ratio_cell(each: compare.ProgramComparison | None) -> str:
     """Format a ratio with its interval and status; a dash where a program has no value."""
     if each is None:
@@ -206,13 +201,13 @@ def compute_definition_factor(found: Sequence[compare.ProgramComparison]) -> str
 def describe_expected_ranges() -> TextTable:
     rows = tuple(
         (
-            ", ".join(f"{over}/{under}" for over, under in rule.pairs),
-            ", ".join(rule.routines) if rule.routines else "any other",
-            f"up to {size(rule.most_bytes)}" if rule.most_bytes < 2**60 else "any other",
-            f"{rule.expected.low:g} to {rule.expected.high:g}",
-            rule.expected.reason,
+            ", ".join(f"{over}/{under}" for over, under in expected.pairs),
+            ", ".join(expected.routines) if expected.routines else "any other",
+            f"up to {size(expected.most_bytes)}" if expected.most_bytes < 2**60 else "any other",
+            f"{expected.low:g} to {expected.high:g}",
+            expected.reason,
         )
-        for rule in compare.RULES
+        for expected in compare.RANGES
     )
     return TextTable("Ranges that are expected", ("ratio", "routine", "size", "range", "why"), (), rows)
 

@@ -7,7 +7,6 @@ left last. The two of a ping-pong or a swap meet before they are timed; a ring a
 nobody to meet.
 """
 
-import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from postprocess.extensions.papers.measurements import CONDITIONS, LABELS, Paper
 from postprocess.extensions.papers.printed import History
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import BARRIER, SWAPS, Routine, find_routine
+from postprocess.results.store import parse_run_json
 
 PAIR = 2  #: processes
 SYSTEM = ("system", "partition", "environment")
@@ -38,7 +38,7 @@ def read_timers(frame: pl.DataFrame, session: str) -> dict[tuple[str, str, str],
         return found
     rows = frame.filter((pl.col("session") == session) & (pl.col("program") == "mpicost"))
     for *place, provenance in rows.select(*SYSTEM, "provenance").unique().iter_rows():
-        timer = json.loads(provenance or "{}").get("timer")
+        timer = parse_run_json(provenance).get("timer")
         if isinstance(timer, dict) and {"resolution", "overhead"} <= timer.keys():
             system, partition, environment = place
             resolution, overhead = found.get((system, partition, environment), (0.0, 0.0))

@@ -6,7 +6,7 @@ from typing import TypeVar
 from postprocess.base.formats import NOT_PRINTED, TextTable, size
 from postprocess.extensions.papers import linear_model
 from postprocess.extensions.papers import rus_costs as rus
-from postprocess.extensions.papers.presentation import Number, write_plain, write_rate
+from postprocess.extensions.papers.presentation import Number, write_bytes, write_plain, write_rate
 from postprocess.extensions.papers.printed import (
     History,
     PrintedCost,
@@ -19,7 +19,6 @@ from postprocess.extensions.papers.printed import (
 from postprocess.model.routines.rus import LATENCY
 
 ROUNDED = 8e-4  #: relative: a peak in print that follows from its model is no further off
-KB = 1024
 NO_MODEL = "N/A"
 UNITS = {"count": "", "ratio": "", "fraction": "", "percent": "%"}  #: behind a figure of the text
 _Row = TypeVar("_Row", PrintedRatio, PrintedCost, PrintedModel, PrintedKernel)
@@ -31,13 +30,6 @@ def _group_by_source(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
     for row in rows:
         found.setdefault(row.source, []).append(row)
     return found
-
-
-def _write_amount(count: float) -> str:
-    """Write a size of RUS's or Taboada's, whose KB is 1024 bytes."""
-    if count < KB:
-        return f"{count:.0f} B"
-    return f"{count / KB:.4g} KiB" if count % KB**2 else f"{count / KB**2:.0f} MiB"
 
 
 def list_ratio_machines(history: History) -> list[str]:
@@ -81,7 +73,7 @@ def build_cost_tables(history: History) -> list[TextTable]:
     """Build the tables of RUS Stuttgart, with the aggregated bandwidths that follow from them."""
     tables = []
     for source, costs in _group_by_source(history.costs).items():
-        machine, buffer = costs[0].machine, _write_amount(costs[0].bytes)
+        machine, buffer = costs[0].machine, write_bytes(costs[0].bytes)
         title = f"{machine}: time per call in us, buffer of {buffer}"
         tables.append(_by_count(title, source, costs, _write_cost))
         if costs[0].bytes > LATENCY:
@@ -171,7 +163,7 @@ def build_substitution_table(history: History) -> TextTable:
     """Build table 5 of Taboada et al., with the crossovers that follow from the models."""
     saved = {
         (each.machine, each.library, each.routine, each.processes): Number(
-            f"{each.percent:g}% at {_write_amount(each.bytes)}", each.percent, "%", about={"bytes": each.bytes}
+            f"{each.percent:g}% at {write_bytes(each.bytes)}", each.percent, "%", about={"bytes": each.bytes}
         )
         for each in history.reductions
     }
@@ -184,7 +176,7 @@ def build_substitution_table(history: History) -> TextTable:
                 *(each.machine, each.library),
                 f"{each.routine} by {' + '.join(linear_model.COMPOSITIONS[each.routine])}",
                 str(each.processes),
-                Number(f"{each.side} {_write_amount(each.bytes)}", each.bytes, "B", note=each.side),
+                Number(f"{each.side} {write_bytes(each.bytes)}", each.bytes, "B", note=each.side),
                 _find_crossovers(history, each),
                 saved.get((each.machine, each.library, each.routine, each.processes), NOT_PRINTED),
             )
@@ -198,7 +190,7 @@ def _find_crossovers(history: History, each: PrintedCrossover) -> str:
     place = (each.machine, each.library)
     models = {m.routine: m.model for m in history.models if (m.machine, m.library) == place}
     found = linear_model.find_crossovers(models, each.routine, each.processes)
-    return ", ".join(f"{side} {_write_amount(count)}" for count, side in found) or "never crosses"
+    return ", ".join(f"{side} {write_bytes(count)}" for count, side in found) or "never crosses"
 
 
 def build_kernel_tables(history: History) -> list[TextTable]:

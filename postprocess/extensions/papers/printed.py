@@ -26,14 +26,10 @@ ABOUT = ("source", "line", "remark")
 _Row = TypeVar("_Row")
 
 
-class HistoricalError(UsageError):
-    """A file of printed figures that cannot be used. The text is one line: file, row, fix."""
-
-
 def read_rows(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
     """Read the rows of one file. Rows are counted as editors do: the header is row 1.
 
-    :raises HistoricalError: for the first fault.
+    :raises UsageError: for the first fault.
     """
     columns = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     rows: list[_Row] = []
@@ -41,18 +37,18 @@ def read_rows(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
     for number, cells in enumerate(_cells(path), 1):
         if number == 1:
             if cells != columns:
-                raise HistoricalError(f"{path}: row 1: is not the header; write {','.join(columns)}")
+                raise UsageError(f"{path}: row 1: is not the header; write {','.join(columns)}")
             continue
         try:
             row = _row(kind, cells)
         except ValueError as error:
-            raise HistoricalError(f"{path}: row {number}: {error}") from None
+            raise UsageError(f"{path}: row {number}: {error}") from None
         same = first.setdefault(_identity(row), number)
         if same != number:
-            raise HistoricalError(f"{path}: row {number}: is the same as row {same}; remove one")
+            raise UsageError(f"{path}: row {number}: is the same as row {same}; remove one")
         rows.append(row)
     if not rows:
-        raise HistoricalError(f"{path}: row 2: there is none; restore the file")
+        raise UsageError(f"{path}: row 2: there is none; restore the file")
     return tuple(rows)
 
 
@@ -63,9 +59,9 @@ def _cells(path: Path) -> list[list[str]]:
             raise ValueError("is cut off")
         return list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except OSError as error:
-        raise HistoricalError(f"{path}: {error.strerror}; restore the file") from None
+        raise UsageError(f"{path}: {error.strerror}; restore the file") from None
     except (ValueError, csv.Error) as error:
-        raise HistoricalError(f"{path}: no CSV in UTF-8 ({error}); restore the file") from None
+        raise UsageError(f"{path}: no CSV in UTF-8 ({error}); restore the file") from None
 
 
 def _row(kind: type[_Row], cells: list[str]) -> _Row:
@@ -300,7 +296,7 @@ FILES: dict[str, tuple[str, type[Any]]] = {
 def load_history(directory: Path = DIRECTORY) -> History:
     """Read every file of printed figures.
 
-    :raises HistoricalError: for the first file that is missing or not as it should be, with its row.
+    :raises UsageError: for the first file that is missing or not as it should be, with its row.
     """
     return History(**{name: read_rows(directory / file, kind) for name, (file, kind) in FILES.items()})
 
@@ -311,7 +307,7 @@ def lint_history(directory: Path = DIRECTORY) -> list[str]:
     for file, kind in FILES.values():
         try:
             read_rows(directory / file, kind)
-        except HistoricalError as error:
+        except UsageError as error:
             found.append(str(error))
     known = {file for file, _ in FILES.values()}
     strays = sorted(path for path in directory.glob("*.csv") if path.name not in known)

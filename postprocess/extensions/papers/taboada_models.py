@@ -51,7 +51,6 @@ class FittedModel:
     t0: float
     ti: float
     tb: float
-    smallest: float  #: size whose time is t0: 0, or the least that was measured
     segments: tuple[Segment, ...]  #: in each, ``start`` is t0 + ti of the segment and ``slope`` its tb
     errors: Mapping[str, float]  #: of each of ``ERRORS``: average absolute relative error
     held_out: int  #: sizes behind the errors; 0 where there were none: then they are of the fitted sizes
@@ -105,8 +104,7 @@ def fit_model(times: Mapping[int, float], is_sent: bool = False) -> FittedModel 
         del fitted[0]
     if len(sizes) < LEAST_SIZES:
         return None
-    smallest = min(fitted)
-    t0 = fitted[smallest]
+    t0 = fitted[min(fitted)]
     segments = _refine(t0, fitted)
     hockney = fit_line([*fitted], [*fitted.values()])
     whole = _fit_form(t0, hockney, fitted)
@@ -121,7 +119,7 @@ def fit_model(times: Mapping[int, float], is_sent: bool = False) -> FittedModel 
     )
     measured = [times[size] for size in judged]
     errors = {name: compute_mean_error(told, measured) for name, told in zip(ERRORS, predicted, strict=True)}
-    return FittedModel(t0, ti, tb, smallest, segments, errors, len(held_out), hockney)
+    return FittedModel(t0, ti, tb, segments, errors, len(held_out), hockney)
 
 
 def fit_growth(values: Mapping[int, float]) -> Growth | None:

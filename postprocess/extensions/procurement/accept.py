@@ -21,7 +21,13 @@ from postprocess.extensions.procurement import judge, protocol
 from postprocess.extensions.procurement.builds import OfficialSource
 from postprocess.extensions.procurement.judge import Acceptance
 from postprocess.extensions.procurement.links import judge_links, measure_links
-from postprocess.extensions.procurement.measure import OfferBench, OfferDemand, begin_folder, plan_on_site
+from postprocess.extensions.procurement.measure import (
+    MENDED_BY_PASSES,
+    OfferBench,
+    OfferDemand,
+    begin_folder,
+    plan_on_site,
+)
 from postprocess.extensions.procurement.offer import (
     PASSES,
     PATCHES,
@@ -52,9 +58,8 @@ from postprocess.session.lifecycle.context import SessionContext, open_session_c
 
 MODE = "accept"
 OFFERED, MEASURED, LINKS = "offer", "measured", "links"  #: folders of an acceptance
-#: What rows say themselves; and what is about rows alone, of which a sweep of links has none.
-TOLD_BY_ROWS = (Code.FEW_LAUNCHES, Code.ROW_MISSING, Code.FAMILY_MISSING)
-OF_ROWS = (*TOLD_BY_ROWS, Code.LAYOUT_NOT_ASKED, Code.CACHE_OTHER)
+#: What is about rows alone, of which a sweep of links has none.
+OF_ROWS = (*MENDED_BY_PASSES, Code.LAYOUT_NOT_ASKED, Code.CACHE_OTHER)
 #: Of the folder of an acceptance, what is computed or checked; and of a folder of launches.
 OWN_FILES = (OFFERED, MEASURED, LINKS, *protocol.ACCEPT, signature.MANIFEST, signature.SIGNATURE)
 OF_LAUNCHES = (RULES, TELL, PASSES, SESSIONS, PATCHES)
@@ -78,10 +83,7 @@ class AcceptanceDemand:
 
 
 def run_acceptance(work: WorkDirectory, request: Request, demand: AcceptanceDemand, progress: Progress) -> int:
-    """Measure what was committed, judge it, write the protocol and seal it. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend
-    """
+    """Measure what was committed, judge it, write the protocol and seal it. Returns the exit status."""
     official = OfficialSource(work.source)
     checked = open_committed(demand, official, progress)
     refuse_foreign_launches(checked, demand.folder)
@@ -233,7 +235,6 @@ def conclude(
 class CheckedAcceptance:
     """An acceptance, computed anew from its files, and what is wrong with them."""
 
-    offered: CheckedOffer
     found: Acceptance
     broken: tuple[Violation, ...]  #: run rules that the measurement broke: a part of the protocol
     seal: SealedFolder | None
@@ -257,7 +258,7 @@ def judge_measured(
     # What is wrong with the offer is not accepted with it.
     own = [violation for violation in offered.violations if violation.code is not Code.RULES_OLDER]
     violations = [violation.below(OFFERED) for violation in own]
-    violations += check_measured(delivered, official, TOLD_BY_ROWS)
+    violations += check_measured(delivered, official, MENDED_BY_PASSES)
     violations += check_delivery(offered.offer, [delivered, *([swept] if swept else [])])
     links = None
     if rules.links and delivered.stored.passes:
@@ -315,7 +316,7 @@ def check_acceptance(
     found, broken = judge_measured(offered, folder, official)
     told = offered.offer.told.offeror, within.root, within.key, seal.key if seal else ""
     violations += compare_protocol(folder, offered, protocol.Parties(*told), found, broken)
-    return CheckedAcceptance(offered, found, tuple(broken), seal, tuple(violations))
+    return CheckedAcceptance(found, tuple(broken), seal, tuple(violations))
 
 
 def check_copies(folder: Path) -> Iterator[Violation]:

@@ -19,7 +19,7 @@ from postprocess.cli.output_files import add_output_directory, add_output_file, 
 from postprocess.cli.parser import HOW, READ, WHAT, Command, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.procurement import commitments, violations
-from postprocess.extensions.procurement.accept import MEASURED, TOLD_BY_ROWS, check_acceptance, is_acceptance
+from postprocess.extensions.procurement.accept import MEASURED, check_acceptance, is_acceptance
 from postprocess.extensions.procurement.builds import OfficialSource
 from postprocess.extensions.procurement.check_command import CHECK, COMPARE, add_nics, print_offer
 from postprocess.extensions.procurement.form_rows import FormRow, build_form
@@ -188,7 +188,7 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
     if not wrong:
         commitments.write_commitments(folder, hash_rules(folder / RULES), found)
         kept = commitments.read_commitments(folder)
-        wrong = list(commitments.check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept))
+        wrong = list(commitments.check_commitments(offer, kept))
         write(folder, offer, rows)
     for line in violations.format_violations(wrong):
         show_line(f"plumbline: {line}", error=True)
@@ -294,7 +294,8 @@ def run_references(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         offer = open_offer(folder / MEASURED)
     else:
         offer = open_offer(folder)
-        found = [violation for violation in check_offer(offer, official) if violation.code not in TOLD_BY_ROWS]
+        every = check_offer(offer, official)
+        found = [violation for violation in every if violation.code not in MENDED_BY_PASSES]
     if violations.is_rejected(found):
         for line in violations.format_violations(violation for violation in found if violation.code.grave):
             show_line(f"plumbline: {folder}: {line}", error=True)

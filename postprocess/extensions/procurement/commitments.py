@@ -17,16 +17,14 @@ from postprocess.extensions.procurement import form_rows, spreadsheet
 from postprocess.extensions.procurement.offer import (
     COMMITMENTS,
     RULES,
-    LaunchEvidence,
     MeasuredRow,
     OpenedOffer,
     ToldFacts,
     UnmeasuredMpi,
 )
-from postprocess.extensions.procurement.rules.rules import Rules, hash_rules
+from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.extensions.procurement.run_rules import list_speed_limits
 from postprocess.extensions.procurement.violations import Code, Violation
-from postprocess.model.case import Case
 from postprocess.report.document import Document, Tone, render_html, table_section
 
 FORM_HTML = "offer.html"
@@ -246,40 +244,31 @@ def take_row(
     return Commitment(key, numbers.get("committed"), numbers.get("projected"), model), wrong
 
 
-def check_commitments(
-    rules: Rules,
-    told: ToldFacts,
-    rows: Sequence[MeasuredRow],
-    evidence: Sequence[LaunchEvidence],
-    kept: StoredCommitments,
-) -> Iterator[Violation]:
+def check_commitments(offer: OpenedOffer, kept: StoredCommitments) -> Iterator[Violation]:
     """Check what was committed: whole, possible, within the limits of the rules, with models."""
-    known, by_key = {row.key.key: row for row in rows}, kept.by_key()
-    cases = find_cases(rows, evidence)
+    rows, by_key = offer.rows, kept.by_key()
+    known = {row.key.key: row for row in rows}
     for key in by_key:
         if key not in known:
             yield Violation(Code.FORM_ALTERED, key, "no launch measured this row")
     measured = {(row.key.case, row.key.bytes) for row in rows}
     committed = {(row.key.case, row.key.bytes) for row, _ in kept.list_committed(rows)}
-    for case in rules.case:
+    for case in offer.rules.case:
         for count in case.bytes if case.demand != "information" else ():
             if (case.name, count) in measured - committed:
                 where = f"{case.name} {size(count)}"
                 yield Violation(Code.COMMITMENT_MISSING, where, "nothing is committed with any MPI")
     for key, each in by_key.items():
         if key in known:
-            yield from check_commitment(known[key], each, cases.get(key), told)
+            yield from check_commitment(known[key], each, offer.told)
 
 
-def check_commitment(
-    row: MeasuredRow, each: Commitment, case: Case | None, told: ToldFacts
-) -> Iterator[Violation]:
+def check_commitment(row: MeasuredRow, each: Commitment, told: ToldFacts) -> Iterator[Violation]:
     for name, value in (("committed", each.committed), ("projected", each.projected)):
         if value is None:
             continue
         shown = f"{name} {quantity(value, row.unit)}"
-        limits = list_speed_limits(case, row.unit, told) if case and not row.exact else []
-        for limit in limits:
+        for limit in () if row.exact else list_speed_limits(row.case, row.unit, told):
             if limit.is_broken(value, row.unit):
                 what = f"{shown} is faster than {limit.what} allows"
                 yield Violation(Code.COMMITMENT_IMPOSSIBLE, row.key.key, what)
@@ -294,17 +283,3 @@ def check_commitment(
     if each.committed and form_rows.is_worse(rounded, each.committed, row.unit) and not each.model:
         what = f"{quantity(each.committed, row.unit)} is better than every launch, and no model is told"
         yield Violation(Code.PROJECTION_WITHOUT_MODEL, row.key.key, what)
-
-
-def find_cases(rows: Sequence[MeasuredRow], evidence: Sequence[LaunchEvidence]) -> Mapping[str, Case]:
-    """Find the measured case of each row, by the key of the row."""
-    cases = {
-        (case.program, case.routine, case.bytes, case.layout, case.environment): case
-        for each in evidence
-        for case in each.launch.cases
-    }
-    places = {
-        row.key.key: (row.rule.program, row.rule.routine, row.key.bytes, row.layout, row.key.environment)
-        for row in rows
-    }
-    return {key: cases[place] for key, place in places.items() if place in cases}

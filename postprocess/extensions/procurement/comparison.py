@@ -200,7 +200,6 @@ def compare_row(
 
 
 def score_offer(rows: Sequence[ComparedRow], offer: RankedOffer, number: int) -> OfferScore:
-    """Score an offer."""
     must = [row for row in rows if row.case.demand == "must"]
     should = [row for row in rows if row.case.demand == "should"]
     weights = sum(row.case.weight for row in should)

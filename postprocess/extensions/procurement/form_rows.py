@@ -53,7 +53,7 @@ class FormRow:
             rule.demand,
             f"{rule.program} {rule.routine}",
             self.key.bytes,
-            row.layout,
+            row.case.layout,
             self.key.environment,
             self.key.category,
             SHOWN[self.unit][1],
@@ -118,7 +118,6 @@ def build_form(offer: OpenedOffer) -> list[FormRow]:
 
 
 def build_form_row(rules: Rules, row: MeasuredRow, when: str) -> FormRow:
-    """Build a row, with what it proposes."""
     logs = logs_of(row.values, row.unit)
     risk, proposed, limit = "too few launches for a proposal", None, None
     if row.exact or len(logs) >= LEAST_LAUNCHES:

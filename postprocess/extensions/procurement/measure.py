@@ -42,6 +42,7 @@ from site_configs.validation.site_files import read_usable_site
 
 MODE = "offer"
 FIRMWARE = Path("/sys/class/dmi/id/bios_version")
+#: What rows of an offer say themselves, and what further passes mend.
 MENDED_BY_PASSES = (Code.FEW_LAUNCHES, Code.ROW_MISSING, Code.FAMILY_MISSING)
 VAIN = 3  #: passes in a row that add nothing to a row, after which it is given up
 
@@ -60,10 +61,7 @@ class OfferDemand:
 
 
 def run_offer(work: WorkDirectory, request: Request, demand: OfferDemand, progress: Progress) -> int:
-    """Measure an offer, or go on with one. Returns the number of passes that were made.
-
-    :raises UsageError: for anything that is the user's to mend
-    """
+    """Measure an offer, or go on with one. Returns the number of passes that were made."""
     rules = read_rules(demand.rules)
     if demand.category not in rules.category:
         choice = ", ".join(rules.category)

@@ -120,7 +120,6 @@ def hash_last_line(folder: Path) -> str:
 
 
 def hash_line(line: bytes) -> str:
-    """Return the SHA-256 of a line."""
     return hashlib.sha256(line).hexdigest()
 
 
@@ -271,7 +270,7 @@ class MeasuredRow:
 
     key: RowKey
     rule: RuleCase
-    layout: str
+    case: Case  #: of the first launch
     family: str
     unit: str
     values: tuple[float, ...]
@@ -282,7 +281,7 @@ class MeasuredRow:
 
 def collect_rows(rules: Rules, evidence: Sequence[LaunchEvidence]) -> list[MeasuredRow]:
     """Collect the rows that were measured, in the order of the rules."""
-    found: dict[RowKey, list[tuple[LaunchEvidence, str, Measurement]]] = {}
+    found: dict[RowKey, list[tuple[LaunchEvidence, Case, Measurement]]] = {}
     plans: dict[int, OfferPlan] = {}
     for each in evidence:
         plan = plans.setdefault(each.done.number, plan_offer(rules, each.done.machine))
@@ -294,7 +293,7 @@ def collect_rows(rules: Rules, evidence: Sequence[LaunchEvidence]) -> list[Measu
             measured = each.outcome.records.measurements.get(case.variable)
             if measured and not measured.unseen:
                 key = RowKey(asked.case.name, case.bytes, each.launch.environment, each.done.category)
-                found.setdefault(key, []).append((each, case.layout, measured))
+                found.setdefault(key, []).append((each, case, measured))
     order = {name: number for number, name in enumerate(each.name for each in rules.case)}
     return [
         build_row(rules.find_case(key.case), key, found[key])
@@ -310,13 +309,13 @@ def match_cases(plan: OfferPlan, cases: Sequence[Case]) -> Iterator[tuple[AskedC
 
 
 def build_row(
-    rule: RuleCase, key: RowKey, found: Sequence[tuple[LaunchEvidence, str, Measurement]]
+    rule: RuleCase, key: RowKey, found: Sequence[tuple[LaunchEvidence, Case, Measurement]]
 ) -> MeasuredRow:
-    first, layout, measured = found[0]
+    first, case, measured = found[0]
     return MeasuredRow(
         key,
         rule,
-        layout,
+        case,
         first.family,
         measured.unit,
         tuple(read_statistic(rule, each) for _, _, each in found),

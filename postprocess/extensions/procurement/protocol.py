@@ -330,7 +330,6 @@ def build_acceptance_json(
 
 @apply_style
 def draw_characteristic(drawn: OperatingCharacteristic) -> str:
-    """Draw the operating characteristic of a row."""
     figure = Figure(figsize=(8.5, 3.4))
     axes = figure.subplots()
     slower = [100 * each for each in drawn.slower]

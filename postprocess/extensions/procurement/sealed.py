@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -142,7 +142,7 @@ def check_folder(folder: Path, official: OfficialSource, issued: str = "", final
     if kept:
         if kept.rules != offer.stored.header.rules:
             found.append(Violation(Code.RULES_OTHER, COMMITMENTS, "was typed for other rules"))
-        found += check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept)
+        found += check_commitments(offer, kept)
         if final:
             found += check_form(offer, kept)
     if final:
@@ -184,5 +184,4 @@ def check_opened(
     """Check an offer that was handed in and is unpacked. Raises UsageError if it is no offer."""
     sealed = verify_seal(folder, signers, signature.OFFER)
     found = check_folder(folder, official, issued, final=True)
-    violations = (*sealed.violations, *found.violations)
-    return CheckedOffer(found.offer, sealed, found.commitments, violations)
+    return replace(found, seal=sealed, violations=(*sealed.violations, *found.violations))

@@ -20,8 +20,7 @@ from postprocess.cli.options import SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.extensions.selftest import data as nights
-from postprocess.extensions.selftest import data as rows_file
+from postprocess.extensions.selftest import data
 from postprocess.extensions.selftest.data import FinishedNight, InjectionNight, SelftestHeader, schedule_nights
 from postprocess.extensions.selftest.night import SelftestBench, SelftestDemand, pause, take_references
 from postprocess.extensions.selftest.page import PAGE, SelftestPage, build_selftest_page
@@ -47,11 +46,8 @@ SAME_AGAIN = ("site", "times", "unchanged", "plants", "keys", "references")
 
 
 def run_selftest(work: WorkDirectory, request: Request, demand: SelftestDemand, progress: Progress) -> int:
-    """Plant slowdowns into nights, and score what is caught. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
-    path = demand.directory / rows_file.FILE
+    """Plant slowdowns into nights, and score what is caught. Returns the exit status."""
+    path = demand.directory / data.FILE
     with work.held():
         bench, planned = prepare_bench(open_session_context(work, request, progress))
         told = take_references(bench, planned, demand)
@@ -131,11 +127,11 @@ def resume_or_begin(path: Path, asked: SelftestHeader) -> tuple[SelftestHeader, 
     :raises UsageError: if it was begun otherwise.
     """
     if not path.exists():
-        rows_file.write_selftest_header(path, asked)
+        data.write_selftest_header(path, asked)
         return asked, []
-    journal = rows_file.open_journal(path)
+    journal = data.open_journal(path)
     journal.truncate_unfinished(b'"record": "night"')  # also cases of a night without its end
-    begun, done = rows_file.read_selftest(path)
+    begun, done = data.read_selftest(path)
     journal.require_same(begun, asked, SAME_AGAIN)
     return begun, done
 
@@ -173,7 +169,7 @@ def run_nights(
             due = begin + part * (number - 1)
             pause(due - time.monotonic(), f"night {night.number}", progress)
             result = bench.night(night)
-            rows_file.append_selftest_night(path, result)
+            data.append_selftest_night(path, result)
             spent += result.seconds
             rest = duration(max(spent / number, part) * (len(left) - number))
             progress.say(
@@ -199,10 +195,10 @@ def conclude_selftest(directory: Path, progress: Progress, json_file: Path | Non
 
     :raises UsageError: if the folder has none.
     """
-    begun, nights = rows_file.read_selftest(directory / rows_file.FILE)
+    begun, nights = data.read_selftest(directory / data.FILE)
     result = score_nights(nights, begun.plants, len(list_nights(begun)))
     page = build_selftest_page(begun, nights, result)
-    return publish_page(directory, page, str(directory / rows_file.FILE), progress, json_file)
+    return publish_page(directory, page, str(directory / data.FILE), progress, json_file)
 
 
 def publish_page(
@@ -346,7 +342,7 @@ def refuse_other_folder(directory: Path) -> None:
 
     :raises UsageError: naming the folder and the fix
     """
-    own = (directory / nights.FILE, locate_ledger(directory))
+    own = (directory / data.FILE, locate_ledger(directory))
     if directory.is_dir() and any(directory.iterdir()) and not any(each.exists() for each in own):
         what = "is not empty and holds no self-test"
         raise UsageError(f"--output {directory}: {what}; choose another directory")

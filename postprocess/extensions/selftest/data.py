@@ -30,7 +30,6 @@ class InjectionNight:
 
     @property
     def words(self) -> str:
-        """For people."""
         if not self.plantings:
             return "nothing planted"
         return ", ".join(f"{planting.environment} {planting.words}" for planting in self.plantings)

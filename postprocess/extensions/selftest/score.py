@@ -327,19 +327,15 @@ def predict_detection(
     chance = most * float(compute_confirmation_probability(most)) if share < 1 else 1.0
     now = usual[row.key][0] if row.key in usual else row.reference or 1.0
     faster = min(math.log(now / (row.reference or now)), 0.0)  # than when it was calibrated
-    return chance * compute_fail_probability(row, max(math.log1p(max(by, 0.0)) + faster, 0.0))
-
-
-def compute_fail_probability(row: CaseNight, shift: float = 0.0) -> float:
-    """Compute the probability that a night fails a case whose launches are slower by ``shift`` (logarithm)."""
-    return predict_verdict(row, shift)[1]
+    _, failed = predict_verdict(row, max(math.log1p(max(by, 0.0)) + faster, 0.0))
+    return chance * failed
 
 
 def predict_verdict(row: CaseNight, shift: float) -> tuple[float, float]:
     """Predict the probabilities of lying beyond the band, and of being called regressed in this one night.
 
-    Fresh launches share the session of the first one, so what they add is the call limit: called is what lies
-    beyond both.
+    Its launches are slower by ``shift``, on the logarithm. Fresh ones share the session of the first one, so
+    what they add is the call limit: called is what lies beyond both.
     """
     distance = math.log((row.upper or 1.0) / (row.reference or 1.0))
     screened = Scatter(row.spread or 0.0, row.degrees or 1.0).screened(distance, shift)

@@ -9,19 +9,7 @@ from postprocess.base.signature import DOSSIER, find_changes, find_signer, list_
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_comma_list
 from postprocess.cli.parser import HOW, Command, Parser
-from postprocess.features.compare import data
-from postprocess.features.compare.decision import FILE as DECISION
-from postprocess.features.compare.decision import (
-    USUAL,
-    WAIVABLE,
-    CaseWaiver,
-    decide,
-    find_decision_fault,
-    list_expired,
-    read_decision,
-    tell_waivers,
-    write_decision,
-)
+from postprocess.features.compare import data, decision
 from postprocess.features.compare.judge import judge_comparison
 from postprocess.features.compare.page import HTML, JSON, MARKDOWN, find_changed_pages, write_comparison_page
 from postprocess.references.decisions import MOST_DAYS
@@ -51,10 +39,10 @@ def add_sign_arguments(parser: Parser) -> None:
     how.add_argument(
         "--verdicts",
         type=parse_comma_list,
-        default=list(map(str, USUAL)),
+        default=list(map(str, decision.USUAL)),
         metavar="LIST",
-        help=f"what the waivers cover, of {', '.join(map(str, WAIVABLE))} "
-        f"(default: {', '.join(map(str, USUAL))}); wrong data never",
+        help=f"what the waivers cover, of {', '.join(map(str, decision.WAIVABLE))} "
+        f"(default: {', '.join(map(str, decision.USUAL))}); wrong data never",
     )
     how.add_argument(
         "--factor",
@@ -84,10 +72,10 @@ def run_sign(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     folder = arguments.folder
     judged = judge_comparison(data.read_comparison(folder / data.FILE))
     told = arguments.until, (), tuple(arguments.verdicts), arguments.factor, arguments.ticket
-    asked = [CaseWaiver(pattern, arguments.reason, *told) for pattern in arguments.waive]
-    found = decide(judged, arguments.accept, asked, arguments.reason)
+    asked = [decision.CaseWaiver(pattern, arguments.reason, *told) for pattern in arguments.waive]
+    found = decision.decide(judged, arguments.accept, asked, arguments.reason)
     write_comparison_page(folder, judged, found)
-    write_decision(folder, found)
+    decision.write_decision(folder, found)
     seal(folder, arguments.key, DOSSIER)
     show_line(f"{folder}: {found.decision}: {found.sentence}")
     return 0
@@ -103,7 +91,7 @@ SIGN = Command(
 
 
 #: Files of a dossier that are computed anew, or that others are computed from.
-COMPUTED = (data.FILE, DECISION, HTML, MARKDOWN, JSON)
+COMPUTED = (data.FILE, decision.FILE, HTML, MARKDOWN, JSON)
 
 
 def add_verify_arguments(parser: Parser) -> None:
@@ -122,14 +110,16 @@ def run_verify(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     signer = find_signer(folder, arguments.signers, DOSSIER)
     faults = [*find_changes(folder)]
     if not faults:
-        decision = read_decision(folder)
+        signed = decision.read_decision(folder)
         judged = judge_comparison(data.read_comparison(folder / data.FILE))
-        if fault := find_decision_fault(judged, decision):
-            faults.append(f"{DECISION}: {fault}")
-        faults += find_changed_pages(folder, judged, decision)
-        faults += [f"waiver of {waiver.pattern}: was until {waiver.until}" for waiver in list_expired(decision)]
-        show_line(f"{folder}: {decision.decision} by {signer} at {decision.decided_utc}: {decision.sentence}")
-        for line in [*tell_waivers(decision), *list_unchecked(folder)]:
+        if fault := decision.find_decision_fault(judged, signed):
+            faults.append(f"{decision.FILE}: {fault}")
+        faults += find_changed_pages(folder, judged, signed)
+        faults += [
+            f"waiver of {waiver.pattern}: was until {waiver.until}" for waiver in decision.list_expired(signed)
+        ]
+        show_line(f"{folder}: {signed.decision} by {signer} at {signed.decided_utc}: {signed.sentence}")
+        for line in [*decision.tell_waivers(signed), *list_unchecked(folder)]:
             show_line(f"  {line}")
     for each in faults:
         show_line(f"plumbline: {each}", error=True)

@@ -214,7 +214,6 @@ def draw_history(case: CaseHistory, judged: JudgedHistory) -> str:
 
 
 def build_history_json(judged: JudgedHistory) -> dict[str, Any]:
-    """Build the history for programs."""
     return {
         "schema": SCHEMA,
         "kind": "history",

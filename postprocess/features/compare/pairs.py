@@ -2,7 +2,6 @@
 
 import math
 import random
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,11 +59,6 @@ class CasePairs:
     @cached_property
     def case(self) -> SharedCase:
         return SharedCase.from_key(self.key)
-
-    @property
-    def scatter(self) -> float | None:
-        """Standard deviation of the differences of pairs; None of fewer than two."""
-        return statistics.stdev(self.differences) if len(self.differences) > 1 else None
 
     def failed(self, side: str) -> list[tuple[str, str]]:
         """Return the failures of a side that are no skips."""

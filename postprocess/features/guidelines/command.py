@@ -70,14 +70,14 @@ OPENMPI = {
     "gather": ("basic_linear", "binomial", "linear_sync"),
     "allgather": ("linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc"),
     "alltoall": ("linear", "pairwise", "modified_bruck", "linear_sync", "two_proc"),
-    "reduce": (*("linear", "chain", "pipeline", "binary", "binomial", "in-order_binary", "rabenseifner"),),
+    "reduce": ("linear", "chain", "pipeline", "binary", "binomial", "in-order_binary", "rabenseifner"),
     "allreduce": (
         *("basic_linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring"),
         "rabenseifner",
     ),
     "scan": ("linear", "recursive_doubling"),
     "reduce_scatter": ("non-overlapping", "recursive_halving", "ring", "butterfly"),
-    "reduce_scatter_block": (*("basic_linear", "recursive_doubling", "recursive_halving", "butterfly"),),
+    "reduce_scatter_block": ("basic_linear", "recursive_doubling", "recursive_halving", "butterfly"),
 }
 #: Algorithms of MPICH 3.4 and later.
 MPICH = {
@@ -91,10 +91,10 @@ MPICH = {
     "allgather": ("brucks", "k_brucks", "recursive_doubling", "ring", "recexch_doubling"),
     "alltoall": ("brucks", "k_brucks", "pairwise", "pairwise_sendrecv_replace", "scattered"),
     "reduce": ("binomial", "smp", "reduce_scatter_gather"),
-    "allreduce": (*("smp", "recursive_doubling", "reduce_scatter_allgather", "tree", "recexch", "ring"),),
+    "allreduce": ("smp", "recursive_doubling", "reduce_scatter_allgather", "tree", "recexch", "ring"),
     "scan": ("smp", "recursive_doubling"),
     "reduce_scatter": ("noncommutative", "pairwise", "recursive_doubling", "recursive_halving"),
-    "reduce_scatter_block": (*("noncommutative", "pairwise", "recursive_doubling", "recursive_halving"),),
+    "reduce_scatter_block": ("noncommutative", "pairwise", "recursive_doubling", "recursive_halving"),
 }
 #: Algorithms of Intel MPI 2021 by number, as its developer reference counts them.
 INTEL = {
@@ -166,6 +166,7 @@ def merge_overrides(overrides: Sequence[Override]) -> dict[str, str]:
 MODE = "guidelines"
 LOOKING = 2  #: rounds in which all settings are launched, to choose from them
 LEAST_GAIN = 1.05  #: factor by which a setting must look faster to be measured anew
+TriedLaunch = tuple[int, Sequence[Override], judge.LaunchTimes]  #: round, overrides in force, times
 
 
 @dataclass(frozen=True)
@@ -223,11 +224,11 @@ class OverrideBench:
         operations: Sequence[Measured],
         overrides: Mapping[str, Sequence[Override]],
         rounds: int,
-    ) -> list[tuple[int, Sequence[Override], judge.LaunchTimes]]:
+    ) -> list[TriedLaunch]:
         """Measure operations in rounds: as they are, and with the overrides of all routines in turn.
 
-        Returns round, overrides in force and times of each launch. The n-th overrides of all routines are in
-        force together: none of them changes another routine's algorithm.
+        The n-th overrides of all routines are in force together: none of them changes another routine's
+        algorithm.
         """
         deep = max(map(len, overrides.values()), default=0)
         if not deep:
@@ -266,9 +267,7 @@ class OverrideBench:
 
 
 def choose_best(
-    operation: Measured,
-    looked: Sequence[tuple[int, Sequence[Override], judge.LaunchTimes]],
-    candidates: Iterable[Override],
+    operation: Measured, looked: Sequence[TriedLaunch], candidates: Iterable[Override]
 ) -> Override | None:
     """Choose the override that looked best for an operation; None if none looked good."""
     gains = {override.name: list_gains(operation, override, looked) for override in candidates}
@@ -279,11 +278,7 @@ def choose_best(
     return best if best and found[best] > math.log(LEAST_GAIN) else None
 
 
-def list_gains(
-    operation: Measured,
-    override: Override,
-    measured: Sequence[tuple[int, Sequence[Override], judge.LaunchTimes]],
-) -> list[float]:
+def list_gains(operation: Measured, override: Override, measured: Sequence[TriedLaunch]) -> list[float]:
     """List ln(without / with) an override, of each round that has both."""
     usual = {number: each.times.get(operation) for number, force, each in measured if not force}
     found = []
@@ -307,10 +302,7 @@ class GuidelineDemand:
 
 
 def run_guidelines(work: WorkDirectory, asked: Request, demand: GuidelineDemand, progress: Progress) -> int:
-    """Measure and judge guidelines. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Measure and judge guidelines. Returns the exit status."""
     if demand.launches < judge.FEWEST_LAUNCHES:
         raise UsageError(
             f"--launches {demand.launches}: there is no interval of fewer than {judge.FEWEST_LAUNCHES}"

@@ -14,19 +14,9 @@ from postprocess.cli.option_types import parse_count, parse_launches
 from postprocess.cli.options import LAUNCHING, SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.features.links import data
+from postprocess.features.links import data, text
 from postprocess.features.links.detect import FEWEST_NODES, SlowItem, analyse_sweep, count_launches_needed
 from postprocess.features.links.page import PAGE, SweepReport, build_links_document
-from postprocess.features.links.text import (
-    check_sweep_launch,
-    describe_contention,
-    describe_coverage,
-    describe_detection_limits,
-    describe_findings,
-    describe_insignificant,
-    describe_placement,
-    format_pairs,
-)
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
@@ -37,17 +27,12 @@ from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.report.document import write_document
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
+from postprocess.session.lifecycle import finish
 from postprocess.session.lifecycle.context import (
     SessionContext,
     measure_in_session,
     open_session_context,
     refused_session,
-)
-from postprocess.session.lifecycle.finish import (
-    build_session_summary,
-    end_session,
-    finish_unanalysed,
-    write_files,
 )
 
 TAG = "links"
@@ -61,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     """Add the options of the comparison of all pairs of nodes, which has a check and sizes of its own."""
     parser.group(WHAT).add_argument(
         "--nodes",
-        type=lambda text: [parse_count(text)],
+        type=lambda word: [parse_count(word)],
         default=[],
         dest="processes",
         metavar="N",
@@ -103,10 +88,7 @@ class LinksDemand:
 
 
 def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Progress) -> int:
-    """Compare all pairs of nodes with each other. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend.
-    """
+    """Compare all pairs of nodes with each other. Returns the exit status."""
     asked = replace(asked, selection=replace(asked.selection, tag=TAG))
     with work.held():
         context = open_session_context(work, asked, progress)
@@ -116,7 +98,7 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
             selection, planned = plan_sweep(reframe, asked.selection, demand, progress)
         report_sweep_plan(planned, progress)
         _, done = measure_in_session(context, reframe, "running", selection, planned)
-        finished = [check_sweep_launch(each) for each in done.finished]
+        finished = [text.check_sweep_launch(each) for each in done.finished]
         try:
             with progress.phase("analysis"):
                 pairs = data.write_pair_trials(
@@ -127,7 +109,7 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
         except (UsageError, OSError):
             raise
         except Exception as error:
-            return finish_unanalysed(context, session, finished, error)
+            return finish.finish_unanalysed(context, session, finished, error)
         return finish_links(context, session, finished, told, results, pairs)
 
 
@@ -177,14 +159,14 @@ def analyse_sweeps(finished: Sequence[FinishedLaunch], demand: LinksDemand) -> l
     told = []
     for sweep in data.build_sweeps(finished, demand.per_switch):
         analysis = analyse_sweep(sweep.measures, exact=sweep.exact)
-        remarks = [describe_coverage(sweep, analysis), *describe_detection_limits(analysis)]
+        remarks = [text.describe_coverage(sweep, analysis), *text.describe_detection_limits(analysis)]
         remarks += [
-            describe_insignificant(sweep, analysis),
-            describe_placement(sweep, analysis),
-            describe_contention(sweep),
+            text.describe_insignificant(sweep, analysis),
+            text.describe_placement(sweep, analysis),
+            text.describe_contention(sweep),
         ]
-        named = describe_findings(sweep, analysis)
-        told.append(SweepReport(sweep, analysis, named, [text for text in remarks if text]))
+        named = text.describe_findings(sweep, analysis)
+        told.append(SweepReport(sweep, analysis, named, [remark for remark in remarks if remark]))
     return told
 
 
@@ -204,18 +186,18 @@ def finish_links(
     failures = list_links_failures(results, told)
     named = sum(len(report.findings) for report in told)
     status = 1 if failures or named or not told else compute_exit_status(results, strict=False)
-    summary = build_session_summary(context, session, finished, results, status)
+    summary = finish.build_session_summary(context, session, finished, results, status)
     with progress.phase("analysis"):
-        summary, _ = write_files(context, session, finished, summary)
+        summary, _ = finish.write_files(context, session, finished, summary)
     for line in failures:
         progress.say(line)
     for report in told:
-        for text in [found.text for found in report.findings] + list(report.remarks):
-            progress.say(f"{report.title}: {text}" if len(told) > 1 else text)
+        for line in [found.text for found in report.findings] + list(report.remarks):
+            progress.say(f"{report.title}: {line}" if len(told) > 1 else line)
     with progress.phase("analysis"):
         document = build_links_document(session, told, failures, format_links_headline(named, failures))
         page = write_document(document, session.directory / PAGE)
-    return end_session(context, session, summary, f"heat maps: {page}; trials of every pair: {pairs}")
+    return finish.end_session(context, session, summary, f"heat maps: {page}; trials of every pair: {pairs}")
 
 
 def judge_links(
@@ -265,7 +247,7 @@ def list_links_failures(results: Sequence[CaseResult], told: Sequence[SweepRepor
         if result.verdict not in (Verdict.PASS, Verdict.REGRESSED):
             where = f"{result.case.system}:{result.case.partition} with {result.case.environment}"
             lines.add(f"{where}: {result.verdict}: {result.reason}")
-    return sorted(lines) + [text for report in told if (text := describe_missed_pairs(report.sweep))]
+    return sorted(lines) + [line for report in told if (line := describe_missed_pairs(report.sweep))]
 
 
 def describe_missed_pairs(sweep: data.PairSweep) -> str:
@@ -274,7 +256,7 @@ def describe_missed_pairs(sweep: data.PairSweep) -> str:
         return ""
     why = "the launches ran on different nodes; take all of them, or a reservation"
     where = f"{sweep.partition} with {sweep.environment}"
-    return f"{where}: not measured in every launch: {format_pairs(sweep.missing)}: {why}"
+    return f"{where}: not measured in every launch: {text.format_pairs(sweep.missing)}: {why}"
 
 
 def format_links_headline(named: int, failures: Sequence[str]) -> str:

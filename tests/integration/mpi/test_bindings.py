@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.extensions.agreement.bindings import ROUNDS, measure_mpi
-from postprocess.extensions.agreement.language_costs import BindingsResult, format_bindings
+from postprocess.extensions.agreement.bindings import ROUNDS, BindingsResult, format_bindings, measure_mpi
 from postprocess.extensions.papers.asides import load_languages
 from site_configs.common import work_directory
 from site_configs.mpi.exchange import Program

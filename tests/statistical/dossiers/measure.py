@@ -1,6 +1,7 @@
 """The self-test of ``compare``: each MPI is held against itself, one side delayed, and what comes is scored."""
 
 import random
+import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -154,11 +155,16 @@ def describe_cases(
             target=planned.slows(find_own_case(each.case, planned.environment)),
             verdict=str(each.verdict),
             ratio=each.ratio,
-            scatter=pairs[each.case.key].scatter,
+            scatter=compute_scatter(pairs[each.case.key].differences),
             margin=each.margin,
         )
         for each in judged.cases
     ]
+
+
+def compute_scatter(differences: Sequence[float]) -> float | None:
+    """Compute the standard deviation of the differences of pairs; None of fewer than two."""
+    return statistics.stdev(differences) if len(differences) > 1 else None
 
 
 def describe_dossier(dossier: FinishedDossier) -> str:

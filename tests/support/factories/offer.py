@@ -22,6 +22,7 @@ from tests.support.paths import ROOT
 OFFICIAL = OfficialSource(ROOT)
 #: A package of Spack by its hash, and what a lock file says of it.
 SOLVED = {"lwan": {"namespace": "plumbline", "parameters": {"commit": "", "patches": []}}}
+BCAST = case()
 RULES_TEXT = """\
 schema = 1
 title = "a sample"

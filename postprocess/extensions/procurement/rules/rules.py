@@ -204,7 +204,6 @@ def hash_rules(path: Path) -> str:
 
 
 def list_rule_sets() -> list[str]:
-    """List the sets by name."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 

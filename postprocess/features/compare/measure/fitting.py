@@ -106,11 +106,6 @@ def foresee_cost(
     return SideCost(tuple(launches), max((each.beside for each in measured), default=BESIDE))
 
 
-def sum_costs(costs: Iterable[SideCost], wanted: Collection[SharedCase]) -> float:
-    """Sum the seconds in which each side launches some cases once."""
-    return sum(cost.estimate(wanted) for cost in costs)
-
-
 @dataclass(frozen=True)
 class Part:
     """A part of what was to be measured, as options choose it; empty for all."""
@@ -157,7 +152,7 @@ def find_fitting(costs: Sequence[SideCost], seconds: float, rounds: int) -> Part
     cases = frozenset[SharedCase]().union(*(cost.cases for cost in costs))
     for part in list_parts(cases):
         wanted = {case for case in cases if part.takes(case)}
-        if sum_costs(costs, wanted) * rounds * RESERVE <= seconds:
+        if sum(cost.estimate(wanted) for cost in costs) * rounds * RESERVE <= seconds:
             return part
     return None
 
@@ -168,7 +163,8 @@ def find_least(costs: Sequence[SideCost]) -> tuple[Part, float] | None:
     *_, least = [None, *list_parts(cases)]
     if least is None:
         return None
-    return least, sum_costs(costs, {case for case in cases if least.takes(case)})
+    wanted = {case for case in cases if least.takes(case)}
+    return least, sum(cost.estimate(wanted) for cost in costs)
 
 
 def describe_misfit(

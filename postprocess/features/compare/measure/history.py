@@ -90,10 +90,7 @@ class HistoryBench(ComparisonBench):
 
 
 def run_history(work: WorkDirectory, request: Request, demand: HistoryDemand, progress: Progress) -> int:
-    """Measure all versions of an MPI, judge, show. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend
-    """
+    """Measure all versions of an MPI, judge, show. Returns the exit status."""
     with work.held():
         labels = list(demand.words)
         left_out: dict[str, str] = {}

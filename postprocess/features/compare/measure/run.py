@@ -28,7 +28,7 @@ from site_configs.mpi.family import ON, environment_name, is_prefix, parse_mpi_w
 from site_configs.mpi.inventory import find_release
 from site_configs.programs.installed import STANDARD_ABI
 from site_configs.validation.reader import SiteReading
-from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
+from site_configs.validation.rules import list_entries, select_sound
 from site_configs.validation.site_files import read_usable_site
 
 #: What must be asked for again to continue a comparison.
@@ -89,17 +89,10 @@ def discard_refused(context: SessionContext, path: Path, why: UsageError) -> Non
     """Discard a comparison that was refused; but its trial runs are kept if only its time is too short."""
     if isinstance(why, TooFewSecondsError) and (kept := keep_trials(path)):
         context.progress.say(f"its trial runs are kept for a comparison that fits: {kept}")
-    elif path.exists():
-        discard_unplanned(path)
-
-
-def discard_unplanned(path: Path) -> None:
-    """Discard a comparison that was refused before its looks were fixed: nothing in it counts."""
-    if data.read_comparison(path).looks:
-        return
-    path.unlink()
-    if not any(path.parent.iterdir()):
-        path.parent.rmdir()
+    elif path.exists() and not data.read_comparison(path).looks:  # nothing in it counts
+        path.unlink()
+        if not any(path.parent.iterdir()):
+            path.parent.rmdir()
 
 
 MOST_TOLD = 76  #: letters of the text of a library
@@ -137,7 +130,7 @@ class ComparisonDemand(Demand):
 
 
 def run_comparison(work: WorkDirectory, request: Request, demand: ComparisonDemand, progress: Progress) -> int:
-    """Compare two sides. Returns the exit status. Raises UsageError for anything that is the user's to mend."""
+    """Compare two sides. Returns the exit status."""
     with work.held():
         context = open_session_context(work, request, progress)
         asked = describe_comparison(context, demand)
@@ -226,17 +219,12 @@ def begin_header(context: SessionContext, demand: Demand, **more: Any) -> Compar
 def has_controls(reading: SiteReading, choice: Mapping[str, Any]) -> bool:
     """Return whether a chosen partition times what no MPI has a part in, as simulated ones do not."""
     chosen = PARTITION.wanted(choice)
-    partitions = select_entries(reading, "partition")
+    partitions = select_sound(reading, list_entries(reading, "partition"))
     return any(not entry.extras["exact"] for entry in partitions if not chosen or entry.name in chosen)
 
 
 def index_environments(reading: SiteReading) -> dict[str, Mapping[str, Any]]:
-    return {entry.name: entry.data for entry in select_entries(reading, "environment")}
-
-
-def select_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
-    """Select the sound environments, or partitions, of a site."""
-    return select_sound(reading, list_entries(reading, kind))
+    return {entry.name: entry.data for entry in select_sound(reading, list_entries(reading, "environment"))}
 
 
 def find_environment(context: SessionContext, declared: Mapping[str, Mapping[str, Any]], label: str) -> str:

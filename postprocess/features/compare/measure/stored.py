@@ -55,10 +55,7 @@ class StoredDemand:
 
 
 def compare_stored(work: WorkDirectory, demand: StoredDemand, progress: Progress) -> int:
-    """Compare stored sessions. Returns the exit status.
-
-    :raises UsageError: for anything that is the user's to mend
-    """
+    """Compare stored sessions. Returns the exit status."""
     old, new = (read_side(work, word, demand.choice) for word in (demand.old, demand.new))
     require_comparable(old, new)
     if len(old.environments) > 1 or len(new.environments) > 1:

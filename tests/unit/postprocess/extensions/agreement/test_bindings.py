@@ -12,15 +12,13 @@ from postprocess.base.progress import Progress
 from postprocess.extensions.agreement.bindings import (
     ROUNDS,
     BindingsHeader,
-    LanguageRound,
-    find_or_begin,
-    measure_mpi,
-)
-from postprocess.extensions.agreement.language_costs import (
     BindingsResult,
     LanguageFault,
+    LanguageRound,
     compare_with_c,
+    find_or_begin,
     format_bindings,
+    measure_mpi,
 )
 from postprocess.parsers.bindings import Exchange
 from site_configs.mpi import languages, wheels

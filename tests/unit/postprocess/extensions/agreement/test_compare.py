@@ -127,7 +127,7 @@ def compared(over, under, ratio, low=0.5, high=2.0):
         ratio,
         (ratio * 0.99, ratio * 1.01),
         1.0,
-        compare.ExpectedRange(low, high, ""),
+        compare.ExpectedRange((), None, 0, low, high, ""),
         disagrees=not low <= ratio <= high,
     )
 
@@ -328,7 +328,7 @@ def test_every_rule_is_reached():
         for routine in (*ROUTINES, "barrier", "pingpong", "bw", "something_new")
         for size in (0, *SIZES, 2**40)
     }
-    assert {id(rule.expected) for rule in compare.RULES} == reached
+    assert set(map(id, compare.RANGES)) == reached
 
 
 def test_an_unknown_pair_is_refused():

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from postprocess.base.errors import UsageError
 from postprocess.extensions.papers import printed
-from postprocess.extensions.papers.printed import HistoricalError, load_history
+from postprocess.extensions.papers.printed import load_history
 
 HISTORY = load_history()
 RATIOS = {(r.routine, r.bytes, r.machine): r.ratio for r in HISTORY.ratios}
@@ -41,7 +42,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def complaint(directory: Path) -> str:
-    with pytest.raises(HistoricalError) as error:
+    with pytest.raises(UsageError) as error:
         load_history(directory)
     text = str(error.value)
     assert "\n" not in text

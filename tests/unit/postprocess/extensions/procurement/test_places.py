@@ -10,7 +10,7 @@ from postprocess.extensions.procurement.judge import JudgedRow, find_next_look, 
 from postprocess.extensions.procurement.offer import MeasuredRow, RowKey
 from postprocess.extensions.procurement.protocol import describe_launches, describe_row_verdict
 from postprocess.extensions.procurement.rules.rules import Rules, lint_text
-from tests.support.factories.offer import RULES_TEXT
+from tests.support.factories.offer import BCAST, RULES_TEXT
 
 KEY = RowKey("broadcast", 8, "mpich-5_0_2", "baseline")
 NEAR, FAR, SAME, NEARER = 52e-9, 240e-9, 60e-9, 26e-9
@@ -34,7 +34,7 @@ def launches(count: int, slower: float, cores: float | None) -> Launches:
 def row(own: Rules, told: Launches) -> MeasuredRow:
     values = tuple(1e-6 * math.exp(log) for log, _ in told)
     cores = tuple(each for _, each in told)
-    return MeasuredRow(KEY, own.case[0], "2x2", "mpich", "s", values, False, cores)
+    return MeasuredRow(KEY, own.case[0], BCAST, "mpich", "s", values, False, cores)
 
 
 def judge(offered: Sequence[float | None], told: Launches, statistic: str = "median") -> JudgedRow:

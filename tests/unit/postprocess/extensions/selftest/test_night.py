@@ -45,7 +45,6 @@ from postprocess.extensions.selftest.score import (
     FlatBandResult,
     InjectionScore,
     SelftestScores,
-    compute_fail_probability,
     is_too_many_missed,
     predict_verdict,
     score_nights,
@@ -696,7 +695,7 @@ def test_misses_are_too_many_where_chance_does_not_make_them(sure: int, missed: 
     ("spread", "slower", "chance"), [(0.01, 1.5, 1.0), (0.01, 1.0, 0.0), (0.01, 1.1, 0.5), (0.0, 1.2, 1.0)]
 )
 def test_promises_follow_the_bands(spread: float, slower: float, chance: float):
-    assert compute_fail_probability(row(spread=spread), math.log(slower)) == pytest.approx(chance, abs=1e-3)
+    assert predict_verdict(row(spread=spread), math.log(slower))[1] == pytest.approx(chance, abs=1e-3)
 
 
 def test_what_the_call_limit_does_not_reach_is_not_promised():
@@ -704,8 +703,8 @@ def test_what_the_call_limit_does_not_reach_is_not_promised():
     wide = {"upper": 2.0, "spread": 0.2, "call": 40.0, "call_deviation": 0.5, "call_degrees": 8.0}
     huge = planted("slower-400", 5.0, **wide, verdict="suspect")
     without = replace(huge, call=None)
-    assert compute_fail_probability(without, math.log(5)) > SURE
-    assert compute_fail_probability(huge, math.log(5)) < 0.01
+    assert predict_verdict(without, math.log(5))[1] > SURE
+    assert predict_verdict(huge, math.log(5))[1] < 0.01
     result = score([night(1, row(**wide)), night(2, huge, planted())])
     plant = next(each for each in result.plants if each.name == "slower-400")
     assert (plant.sure, plant.suspect, plant.missed) == (0, 1, 0)

@@ -184,7 +184,7 @@ def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypa
     monkeypatch.setattr(links, "measure_in_session", lambda *_: ([], done))
     monkeypatch.setattr(links, "analyse_sweep", broken)
     request = Request("links", ["./plumbline"], "site", Selection(Path("site.py")))
-    monkeypatch.setattr(links, "finish_unanalysed", lambda *told: type(told[-1]) is Broken)
+    monkeypatch.setattr(links.finish, "finish_unanalysed", lambda *told: type(told[-1]) is Broken)
     assert links.links(work, request, DEMAND, Progress())
     kept = pl.read_parquet(work.store / "pairs" / f"{session.name}.parquet")
     assert kept.height == 2 * (28 + 7)

@@ -13,7 +13,7 @@ from postprocess.features.compare import data, page
 from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass
 from postprocess.features.compare.measure.bench import ComparisonBench, TooFewSecondsError
 from postprocess.features.compare.measure.passes import find_own_case
-from postprocess.features.compare.measure.run import discard_refused, discard_unplanned, find_or_begin
+from postprocess.features.compare.measure.run import discard_refused, find_or_begin
 from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import IDLE, Injection
 from tests.support.factories import comparison
@@ -108,14 +108,15 @@ def test_pairs_that_do_not_count_are_made_up_for(bench, progress, monkeypatch, m
 
 
 def test_what_is_planned_stays_and_so_does_what_lies_beside(tmp_path: Path, work, progress) -> None:
+    context, refused = SimpleNamespace(progress=progress), UsageError("no case in common")
     path, _ = find_or_begin(work, tmp_path / "own", HEADER, progress)
     (path.parent / "notes").write_text("mine")
     data.append_record(path, data.PlannedLooks((6,)))
-    discard_unplanned(path)
+    discard_refused(context, path, refused)
     assert path.exists()
     other, _ = find_or_begin(work, tmp_path / "other", HEADER, progress)
     (other.parent / "notes").write_text("mine")
-    discard_unplanned(other)
+    discard_refused(context, other, refused)
     assert [each.name for each in other.parent.iterdir()] == ["notes"]
 
 
