@@ -34,35 +34,22 @@ INTEL_FOLDERS = ("bin", "lib", "include", "etc", "env", "opt", "share")
 
 
 class FacadeMpi(Protocol):
-    """What must be known of an MPI. Paths are absolute."""
+    """An MPI that was found, or that a site file declares, with the modules that it needs."""
 
     @property
-    def name(self) -> str:
-        """Its environment, such as ``mpich-5.0.2``."""
-
+    def name(self) -> str: ...
     @property
-    def family(self) -> str:
-        """``mpich``, ``openmpi`` or ``intel-mpi``."""
-
+    def family(self) -> str: ...
     @property
-    def version(self) -> str:
-        """Its release."""
-
+    def version(self) -> str: ...
     @property
-    def prefix(self) -> str:
-        """Where it is installed."""
-
+    def prefix(self) -> str: ...
     @property
-    def mpicc(self) -> str:
-        """Its compiler wrapper."""
-
+    def mpicc(self) -> str: ...
     @property
-    def mpiexec(self) -> str:
-        """Its launcher."""
-
+    def mpiexec(self) -> str: ...
     @property
-    def modules(self) -> Sequence[str]:
-        """Without which it is not whole."""
+    def modules(self) -> Sequence[str]: ...
 
 
 def prefix_for_spack(mpi: FacadeMpi, facades: Path) -> Path:
