@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import Protocol
 
 from reframe.core.backends import getlauncher
 from reframe.core.exceptions import ConfigError
@@ -120,22 +119,14 @@ def describe_nodes(shown: Sequence[str]) -> str:
     return ", ".join(shown[:NAMED]) + (f" and {len(shown) - NAMED} more" if shown[NAMED:] else "")
 
 
-class OwnJob(Protocol):
-    @property
-    def number(self) -> str:
-        """Its number, as the scheduler writes it."""
+@dataclass(frozen=True)
+class OwnJob:
+    """A job of this user."""
 
-    @property
-    def state(self) -> str:
-        """Its state, in the scheduler's word."""
-
-    @property
-    def directory(self) -> Path:
-        """From which it was submitted."""
-
-    @property
-    def active(self) -> bool:
-        """Whether it is not over and not about to be."""
+    number: str  #: as the scheduler writes it
+    state: str  #: in the scheduler's word
+    directory: Path  #: from which it was submitted
+    active: bool  #: whether it is not over and not about to be
 
 
 @dataclass(frozen=True)
