@@ -280,20 +280,14 @@ def spack_environment_variables(
 
 @dataclass(frozen=True)
 class SpackCommands:
-    """Command lines for one environment. ``install`` also solves it if there is no solution yet."""
+    """Command lines for one environment, which call Spack by its bare name."""
 
     directory: Path
-    executable: str = "spack"
 
     @property
     def concretize(self) -> list[str]:
         """Solve the environment. Writes spack.lock."""
         return self._spack("concretize")
-
-    @property
-    def install(self) -> list[str]:
-        """Build what is missing or changed."""
-        return self._spack("install")
 
     def install_of(self, package: str) -> list[str]:
         """Build one package, and what it needs, if it is missing or changed."""
@@ -313,7 +307,7 @@ class SpackCommands:
         return self._spack(*words, "--exclude-specs", " ".join([PACKAGE, *leave_out]))
 
     def _spack(self, *arguments: str) -> list[str]:
-        return [self.executable, "-e", str(self.directory), *arguments]
+        return ["spack", "-e", str(self.directory), *arguments]
 
 
 def read_locked_hash(directory: Path, package: str = PACKAGE) -> str:
