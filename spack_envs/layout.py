@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -276,38 +276,6 @@ def spack_environment_variables(
         "SPACK_USER_CACHE_PATH": str(SpackLayout(work).user_cache),
         "PATH": os.pathsep.join([str(executable.parent), environ.get("PATH", os.defpath)]),
     }
-
-
-@dataclass(frozen=True)
-class SpackCommands:
-    """Command lines for one environment, which call Spack by its bare name."""
-
-    directory: Path
-
-    @property
-    def concretize(self) -> list[str]:
-        """Solve the environment. Writes spack.lock."""
-        return self._spack("concretize")
-
-    def install_of(self, package: str) -> list[str]:
-        """Build one package, and what it needs, if it is missing or changed."""
-        return self._spack("install", package)
-
-    def location_of(self, package: str) -> list[str]:
-        """Print the prefix of a package."""
-        return self._spack("location", "-i", package)
-
-    def python(self, script: Path) -> list[str]:
-        """Run a script in Spack's own Python."""
-        return self._spack("python", str(script))
-
-    def mirror(self, folder: Path, leave_out: Sequence[str]) -> list[str]:
-        """Put the sources of all that is built into a source mirror."""
-        words = ["mirror", "create", "--all", "--directory", str(folder)]
-        return self._spack(*words, "--exclude-specs", " ".join([PACKAGE, *leave_out]))
-
-    def _spack(self, *arguments: str) -> list[str]:
-        return ["spack", "-e", str(self.directory), *arguments]
 
 
 def read_locked_hash(directory: Path, package: str = PACKAGE) -> str:

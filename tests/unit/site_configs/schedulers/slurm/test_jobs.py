@@ -164,10 +164,7 @@ def fake_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> P
 
 def test_lines_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     fake_queue(tmp_path, monkeypatch, "1|RUNNING|/a|b c\n5_[1-9%2]|PENDING|/a\n7+1|RUNNING|\n")
-    jobs = [
-        OwnJob("1", "RUNNING", Path("/a|b c"), True),
-        OwnJob("5_[1-9%2]", "PENDING", Path("/a"), True),
-    ]
+    jobs = [OwnJob("1", "RUNNING", Path("/a|b c"), True), OwnJob("5_[1-9%2]", "PENDING", Path("/a"), True)]
     assert slurm_jobs.list_own_jobs() == jobs
     fake_queue(tmp_path, monkeypatch, "")
     assert slurm_jobs.list_own_jobs() == []
