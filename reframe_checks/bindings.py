@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import reframe as rfm
-from reframe.core.backends import getlauncher
 from reframe.core.builtins import parameter, run_before
 
 from postprocess.base.files import write_text
@@ -30,7 +29,6 @@ from postprocess.parsers.bindings import COLUMNS, RATIO, SECONDS
 from reframe_checks.common.language_rounds import LanguageRounds, LanguageStart
 from reframe_checks.common.layouts import list_on_all_partitions, list_pair_layouts_on
 from reframe_checks.common.osu_imb import OsuImbCheck, Start
-from reframe_checks.common.several_starts import launcher_words
 from reframe_checks.common.user_options import SOURCE, read_choice
 from site_configs.common import is_only_looking, work_directory
 from site_configs.mpi.exchange import BARRIER, BATCHES, BINDINGS, ELEMENT, ROUTINES, SIZES, C, list_options
@@ -170,16 +168,14 @@ class bindings(OsuImbCheck):
     def set_commands(self):
         """Write the job: all languages by rounds, in one process that starts them."""
         started = self.started()
-        words = launcher_words(self)
+        words = self.launcher_words()
         file = Path(self.session, "raw", f"{started[0].name}.rounds.json") if started else Path()
         if started:
             write_text(file, json.dumps(asdict(self.plan_rounds(started, tuple(shlex.split(words)))), indent=1))
         lines = [self.line_of_limits(each) for each in started]
         moments = [self.line_of_moment(each) for each in started]
         run = quote_words([*start_module(SOURCE, "reframe_checks.common.language_rounds"), str(file)])
-        self.prerun_cmds = [*lines, *moments, run, *moments]
-        self.job.launcher = getlauncher("local")()
-        self.executable = "true"
+        self.run_lines([*lines, *moments, run, *moments])
 
     def plan_rounds(self, started: list[PlannedLaunch], launcher: tuple[str, ...]) -> LanguageRounds:
         library = extract_identity(self.environment_facts.library)

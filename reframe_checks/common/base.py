@@ -1,7 +1,7 @@
 """What every check shares: one job per program, environment and layout, with one start or several in it."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -51,7 +51,7 @@ from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout
-from site_configs.topology.machine import read_quota_cpus, write_limits_command
+from site_configs.topology.machine import is_within_limits, read_quota_cpus, write_limits_command
 
 if not is_in_session():
     guard_selection()
@@ -431,6 +431,40 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             site = runtime().site_config.sources[-1]
             raise PerformanceError(self.known.explain_unjudged(missing, launches, site))
 
+    def launcher_words(self) -> str:
+        """Return the words that start the launch of this job, in front of a program."""
+        self.job.num_tasks = self.num_tasks
+        self.job.num_tasks_per_node = self.num_tasks_per_node
+        return self.job.launcher.run_command(self.job)
+
+    def lines_of_mpicost(
+        self, start: PlannedLaunch, words: str, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> Iterator[str]:
+        """Yield the commands of one start of several in a job; mpicost needs no witness.
+
+        :param variables: of this start alone; the launcher's own words may name them
+        """
+        program = str(getattr(self.mpicost, "program", "mpicost"))
+        run = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", words]
+        run += map(quote_word, [program, *start.options, f"--token={start.token}"])
+        exports = "".join(f"export {name}={quote_word(text)}; " for name, text in variables.items())
+        line = f"{' '.join(run)} > /dev/null"
+        yield self.line_of_moment(start)
+        yield f"({exports}{line})" if exports else line
+        yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
+        yield self.line_of_moment(start)
+
+    def limit_job(self, starts: Sequence[PlannedLaunch], rounds: int = 1) -> None:
+        """Limit the job: all starts need time to start, and one of each round its whole time."""
+        longest = rounds * max((start.time_limit for start in starts), default=0)
+        self.time_limit = f"{int(SECONDS_TO_START * (1 + len(starts) / 4) + longest)}s"
+
+    def run_lines(self, lines: Sequence[str]) -> None:
+        """Let the job run these commands, which start the program themselves."""
+        self.prerun_cmds = lines
+        self.job.launcher = getlauncher("local")()
+        self.executable, self.executable_opts = "true", []
+
     def line_of_moment(self, launch: PlannedLaunch) -> str:
         """Return the command that writes down when a start begins or ends.
 
@@ -442,6 +476,10 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         """Return the command that writes down the limits of the shell that starts a program."""
         batch = find_scheduler(self.current_partition.scheduler.registered_name).batch
         return write_limits_command(launch.limits(self.session), None if batch else read_quota_cpus())
+
+    def allowed_sizes(self, routine: str, sizes: Iterable[int], limits: Mapping[str, int]) -> list[int]:
+        """Return those of some sizes that a site's limits allow at this process count."""
+        return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
 
     def started(self) -> list[PlannedLaunch]:
         """Return the starts that have something to measure."""

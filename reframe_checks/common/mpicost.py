@@ -30,7 +30,7 @@ from postprocess.references.catalog import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.selection_guard import note_choice
 from reframe_checks.common.user_options import read_choice
-from site_configs.topology.machine import is_within_limits, measure_flush_seconds
+from site_configs.topology.machine import measure_flush_seconds
 
 
 def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:
@@ -268,9 +268,8 @@ class MpicostCheck(LaunchCheck, family=True):
         chosen = (wanted and wanted.sizes) or self.sizes
         asked = [size for size in chosen if find_routine(routine).has_size(size)]
         kept = own == [0] or routine in CONTROLS or not chosen
-        sizes = own if kept else asked
         limits = {} if self.routines or wanted else self.left_out_above
-        return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
+        return self.allowed_sizes(routine, own if kept else asked, limits)
 
     def all_cases(self) -> Iterator[Case]:
         """Return the cases of this launch and those that are skipped.
@@ -284,3 +283,21 @@ class MpicostCheck(LaunchCheck, family=True):
             for size in self.chosen_sizes(routine):
                 for peer in self.partners(routine):
                     yield self.case(routine=routine, peer=peer, cache=self.cache, sync=self.sync, bytes=size)
+
+
+class RequestedCheck(MpicostCheck, family=True):
+    """A family whose routines are measured where they were named: by ``--family``, or ``--routine``."""
+
+    def chosen_routines(self) -> list[str]:
+        wanted = self.wanted_routines() or {}
+        return super().chosen_routines() if self.routines or wanted else []
+
+
+class PartnerCheck(MpicostCheck, family=True):
+    """A family of a paper in which rank 0 plays with one partner, unless others were chosen."""
+
+    def chosen_peers(self) -> list[int]:
+        """Return the partners that were chosen; if none was the first rank of another node, or the last."""
+        chosen = read_choice("peers", [])
+        nearest = min(self.num_tasks_per_node, self.processes - 1)
+        return [peer for peer in chosen if peer < self.processes] if chosen else [nearest]
