@@ -244,7 +244,8 @@ class OsuImbCheck(LaunchCheck, family=True):
             there = [n for benchmark in measured if benchmark.sizes is None for n in self.sizes_of(benchmark)]
             note_choice("sizes", self.sizes, there)
         if "cache" in self.set_by_setvar:
-            note_choice("cache", [self.cache], self.caches, self.caches)
+            known = PROGRAMS[self.program].caches
+            note_choice("cache", [self.cache], known, known)
 
     def chosen_benchmarks(self) -> list[Benchmark]:
         """Return the benchmarks of the table that are measured at this process count."""
