@@ -30,7 +30,6 @@ from reframe_checks.common.language_rounds import LanguageRounds, LanguageStart
 from reframe_checks.common.layouts import list_on_all_partitions, list_pair_layouts_on
 from reframe_checks.common.osu_imb import OsuImbCheck, Start
 from reframe_checks.common.user_options import SOURCE, read_choice
-from site_configs.common import is_only_looking, work_directory
 from site_configs.mpi.exchange import BARRIER, BATCHES, BINDINGS, ELEMENT, ROUTINES, SIZES, C, list_options
 from site_configs.mpi.inventory import find_inventory
 from site_configs.mpi.languages import (
@@ -45,6 +44,7 @@ from site_configs.mpi.languages import (
 from site_configs.mpi.probe import extract_identity
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema.reframe_request import current_request
+from site_configs.schema.variables import work_directory
 from site_configs.topology.layouts import Layout
 from spack_envs.mirror.manifest import find_named_mirror
 from spack_envs.mirror.use import JARS, WHEELS
@@ -124,7 +124,9 @@ class bindings(OsuImbCheck):
             bench.folder.mkdir(parents=True, exist_ok=True)
             chosen = {C, *(split_language(each.routine) for each in self.chosen_benchmarks())}
             languages = [each for each in MEASURED if each.name in chosen]
-            ready = prepare_languages(bench, languages, partial(tell_starter, DOES), is_only_looking())
+            ready = prepare_languages(
+                bench, languages, partial(tell_starter, DOES), current_request().only_looking
+            )
             write_text(file, json.dumps(asdict(ready), indent=1))
         return read_record(file, Ready)
 
