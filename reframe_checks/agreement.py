@@ -86,7 +86,6 @@ class agreement(OsuImbCheck):
         return self.allowed_sizes(routine, sizes, limits)
 
     def planned_launches(self) -> list[PlannedLaunch]:
-        """Return all starts of all rounds, in the order in which they run."""
         sizes = self.sizes_by_routine()
         programs = [self.mpicost_starts(sizes), self.osu_starts(sizes), self.imb_starts(sizes)]
         starts = []
@@ -186,11 +185,9 @@ class agreement(OsuImbCheck):
         ]
 
     def built_for(self, start: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
-        """Return the build of the program of a start."""
         return self.built_imb if start.program == "imb" else self.built_osu
 
     def planned_launch(self, **more) -> PlannedLaunch:
-        """Return a launch whose values ReFrame does not assert."""
         return super().planned_launch(**(more | {"asserted": False}))
 
     @run_before("performance")

@@ -108,7 +108,6 @@ class bindings(OsuImbCheck):
         return starts
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
-        """Explain why a language cannot be had; empty if it can."""
         lacking = self.ready.lacking
         return lacking.get(C) or lacking.get(split_language(benchmark.routine), "")
 
@@ -155,11 +154,9 @@ class bindings(OsuImbCheck):
         return Bench(mpi, folder, work / "mpi", wheels, jars, partial(tell_starter, SAYS))
 
     def options_of(self, launch: PlannedLaunch) -> list[str]:
-        """Return the options, which all languages have."""
         return list_options_of([launch])
 
     def method(self) -> dict[str, Any]:
-        """Return the method: values are comparable only if it is equal."""
         return {"iterations": self.iterations, "bindings": hash_sources()}
 
     def built_for(self, _: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:

@@ -113,16 +113,12 @@ def declare_file_access(routine: str) -> Iterator[Benchmark]:
 
 
 class build_imb(BuildProgram):
-    """Intel MPI Benchmarks."""
-
     descr = "Build Intel MPI Benchmarks"
     name_of_program = "imb"
 
 
 @rfm.simple_test
 class imb(OsuImbCheck):
-    """Intel MPI Benchmarks."""
-
     descr = "Intel MPI Benchmarks"
     tags = {"nightly", "imb"}
     program = "imb"
@@ -219,12 +215,10 @@ class imb(OsuImbCheck):
 
     @run_before("run")
     def write_sizes(self):
-        """Write the files from which IMB reads its sizes."""
         for start in self.started():
             write_sizes(start, self.session)
 
     def method(self) -> dict[str, int]:
-        """Return the method of every benchmark, and how much memory buffers rotate through."""
         rotated = {ROTATED: self.rotation()} if self.cache == ROTATE else {}
         return {**super().method(), WINDOW: WINDOW_MESSAGES, **rotated}
 
@@ -293,7 +287,6 @@ def build_thread_options(start: PlannedLaunch) -> list[str]:
 
 
 def write_sizes(start: PlannedLaunch, session: Path) -> None:
-    """Write the sizes of a start, a line each."""
     sizes = sorted({case.bytes for case in start.all_cases})
     locate_sizes_file(start, session).write_text("".join(f"{size}\n" for size in sizes))
 

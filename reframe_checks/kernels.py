@@ -46,7 +46,6 @@ class kernels(RequestedCheck):
     cache = WARM  # a run goes through its data again and again
 
     def layouts_on(self, part) -> list[Layout]:
-        """Return the layouts that the paper compares."""
         return list_kernel_layouts_on(part)
 
     def chosen_routines(self) -> list[str]:

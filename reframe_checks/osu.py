@@ -163,8 +163,6 @@ BIBW = declare_point_to_point("bibw", "bibw", "OSU MPI Bi-Directional Bandwidth 
 
 
 class build_osu(BuildProgram):
-    """OSU Micro-Benchmarks."""
-
     descr = "Build OSU Micro-Benchmarks"
     name_of_program = "osu"
 
@@ -273,7 +271,6 @@ class osu(OsuImbCheck):
     built = fixture(build_osu, scope="environment")
 
     def method(self) -> dict[str, int]:
-        """Return the method of every benchmark, the warm-up calls, and what is judged and verified."""
         own = {"warmups": self.warmups, WINDOW_WARMUPS: share_windows(self.warmups)}
         own |= {"validated": self.validates, QUANTILE: FASTEST[0]}
         return {**super().method(), **own}

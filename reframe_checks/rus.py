@@ -41,5 +41,4 @@ class rus(PartnerCheck):
         return self.allowed_sizes(routine, convert_buffers(routine, self.processes), self.left_out_above)
 
     def partners(self, routine: str) -> list[int]:
-        """Return the partners of rank 0."""
         return self.chosen_peers() if routine in FAMILIES[SENDS] else super().partners(routine)

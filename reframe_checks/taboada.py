@@ -33,5 +33,4 @@ class taboada(PartnerCheck):
         return self.allowed_sizes(routine, sizes, limits)
 
     def partners(self, routine: str) -> list[int]:
-        """Return the partners of rank 0."""
         return self.chosen_peers() if "pingpong" in routine else super().partners(routine)

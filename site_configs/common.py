@@ -44,7 +44,6 @@ class EnvironmentLauncher(JobLauncher):
         self.words = list(words)
 
     def command(self, job: Any) -> list[str]:
-        """Return the launch line up to the program."""
         return [*map(quote_word, self.words), "-n", str(job.num_tasks)]
 
 

@@ -229,7 +229,6 @@ class SpackLayout:
 
     @property
     def recipes(self) -> Path:
-        """Closed worlds of recipes."""
         return self.root / "recipes"
 
     @property

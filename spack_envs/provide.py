@@ -261,8 +261,6 @@ VERSION = re.compile(r"(\d+)\.(\d+)\S*")
 
 @dataclass(frozen=True)
 class Spack:
-    """A Spack that can be used."""
-
     executable: Path
     packages: Path  #: checkout of the package recipes
     version: str

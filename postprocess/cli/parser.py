@@ -48,7 +48,6 @@ class HelpAll(argparse._HelpAction):
     """Print the help with all options."""
 
     def __call__(self, parser: Any, *_: Any, **__: Any) -> None:
-        """Print it, and end."""
         parser._print_message(parser.format_help(all_options=True), sys.stdout)
         parser.exit()
 
@@ -97,8 +96,6 @@ GUESSED = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Parse the words of one command."""
-
     def __init__(
         self,
         *words: Any,
@@ -256,7 +253,6 @@ def find_commands_with(parser: argparse.ArgumentParser, word: str) -> dict[str, 
 
 
 def _list_options(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, str]]:
-    """List each command below a parser with each of its options."""
     for option in parser._option_string_actions if command else ():
         yield command, option
     for action in parser._actions:

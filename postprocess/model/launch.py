@@ -41,16 +41,13 @@ class Records(Protocol):
     """What one launch wrote, whichever program it was."""
 
     @property
-    def run(self) -> dict[str, Any]:
-        """The run record."""
+    def run(self) -> dict[str, Any]: ...
 
     @property
-    def end(self) -> dict[str, Any]:
-        """The end record."""
+    def end(self) -> dict[str, Any]: ...
 
     @property
-    def mpi_library(self) -> str:
-        """What the MPI says of itself."""
+    def mpi_library(self) -> str: ...
 
     @property
     def measurements(self) -> Mapping[str, Measurement]:

@@ -39,7 +39,6 @@ class Measurement:
 
 
 def measure_trials(record: CaseRecord) -> Measurement:
-    """Measure a case of mpicost."""
     summary = record.summary
     return Measurement(
         summary.steady,

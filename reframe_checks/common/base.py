@@ -178,7 +178,6 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             self.note_choices()
 
     def layouts_on(self, part) -> list[Layout]:
-        """Return the layouts that are measured on a partition."""
         return list_layouts_on(part)
 
     def note_choices(self) -> None:
@@ -482,7 +481,6 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
 
     def started(self) -> list[PlannedLaunch]:
-        """Return the starts that have something to measure."""
         return [launch for launch in self.launches if launch.cases]
 
     def iter_whole_launches(self) -> Iterator[tuple[PlannedLaunch, LaunchOutcome]]:

@@ -155,11 +155,9 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         return True
 
     def folder_without_spack(self) -> Path:
-        """Return the folder of a site's or wheel's program."""
         return Path(self.current_environ.extras["programs"][self.name_of_program])
 
     def program_without_spack(self) -> BuiltBinary:
-        """Return the facts in its executable."""
         path = self.folder / PRODUCTS[self.name_of_program].single
         about = (self.current_environ.name, self.name_of_program, str(path), self.origin)
         facts = read_facts(self.program)
@@ -268,5 +266,4 @@ class build_mpicost(BuildProgram):
         ]
 
     def folder_without_spack(self) -> Path:
-        """Return the folder into which CMake installed it."""
         return Path(read_text(Path(self.stagedir, LOCATION)).strip(), "bin")

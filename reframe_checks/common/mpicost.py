@@ -232,7 +232,6 @@ class MpicostCheck(LaunchCheck, family=True):
         return options
 
     def chosen_routines(self) -> list[str]:
-        """Return the routines of the family that are measured."""
         wanted = self.routines or self.table
         return [each for each in self.table if each in wanted and self.is_selected(each)]
 

@@ -231,7 +231,6 @@ class OsuImbCheck(LaunchCheck, family=True):
         return str(find_executable(folder, start.executable) or folder / start.executable)
 
     def built_for(self, _: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
-        """Return the build of the program of a start."""
         return self.built
 
     def note_choices(self) -> None:
@@ -248,7 +247,6 @@ class OsuImbCheck(LaunchCheck, family=True):
             note_choice("cache", [self.cache], known, known)
 
     def chosen_benchmarks(self) -> list[Benchmark]:
-        """Return the benchmarks of the table that are measured at this process count."""
         layout = self.processes, self.num_tasks_per_node
         wanted = [each for each in self.table if each.is_measured_at(*layout)]
         sync, peers = read_choice("sync", ""), read_choice("peers", [])

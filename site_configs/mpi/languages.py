@@ -43,7 +43,6 @@ class Bench:
 
     @property
     def c_program(self) -> Path:
-        """The program in C, with which all others are compared."""
         return self.folder / C
 
     @cached_property
@@ -152,7 +151,6 @@ NO_MODULE = re.compile(r"Fatal Error: (.*?)(?: compilation terminated|$)")  #: o
 
 
 def prepare_c(bench: Bench) -> Program:
-    """Compile the program in C."""
     bench.run(bench.mpi.mpicc, "-O2", str(SOURCES / "exchange.c"), "-o", str(bench.c_program))
     return Program((str(bench.c_program),))
 

@@ -40,7 +40,6 @@ class Pairing:
 
 
 def choose_own_launcher(mpi: Mpi) -> Pairing:
-    """Choose the launcher that came with an MPI."""
     if mpi.family == "cray-mpich":
         return Pairing(PALS, "Cray's PALS, which takes the processes per node by itself")
     return Pairing((program(mpi, "mpiexec"),), "the MPI's own launcher")
@@ -121,8 +120,6 @@ def describe_nodes(shown: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class OwnJob:
-    """A job of this user."""
-
     number: str  #: as the scheduler writes it
     state: str  #: in the scheduler's word
     directory: Path  #: from which it was submitted

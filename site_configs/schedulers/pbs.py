@@ -244,13 +244,11 @@ class PbsFamily(Scheduler):
     query_commands: str = "pbsnodes, qstat"
 
     def find_choice(self, access: Sequence[str]) -> dict[str, str]:
-        """Find the machine that options of a job name, as the variables with which a shell would choose it."""
         found = [re.match(r"-q\s*[^\s@]*@(\S+)", option) for option in access]
         servers = [match[1] for match in found if match]
         return {SERVER_VARIABLE: servers[-1]} if servers else {}
 
     def count_usable_nodes(self, access: Sequence[str]) -> UsableNodes | None:
-        """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
         return count_usable(ask_command, self.find_queue_name(access))
 
     def find_shell_faults(self, environment: Mapping[str, str], access: Sequence[str]) -> Iterator[str]:
@@ -273,7 +271,6 @@ class Pbs(PbsFamily):
     exclusive: tuple[str, ...] = ("-q {}", "-l place=scatter:excl")
 
     def choose_machine(self, environment: Mapping[str, str]) -> Scheduler:
-        """Return this scheduler with the server that the user's shell chooses, which its commands ask."""
         if not (server := environment.get(SERVER_VARIABLE, "")):
             return self
         return replace(

@@ -335,7 +335,6 @@ class Slurm(base.Scheduler):
     list_jobs_command: str = "squeue --me"
 
     def read(self, ask: base.Ask) -> Slurm:
-        """Return this scheduler with the facts that this machine's commands tell."""
         told = ask_slurm(ask)
         return replace(self, **told | {"notes": (*self.notes, *told["notes"])})
 
@@ -358,12 +357,10 @@ class Slurm(base.Scheduler):
         )
 
     def find_choice(self, access: Sequence[str]) -> dict[str, str]:
-        """Find the machine that options of a job name, as the variables with which a shell would choose it."""
         cluster = find_named_cluster(access)
         return {slurm_jobs.CLUSTERS: cluster} if cluster else {}
 
     def find_shell_faults(self, environment: Mapping[str, str], access: Sequence[str]) -> Iterator[str]:
-        """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
         name, cluster = find_chosen_cluster(environment)
         if cluster and cluster != find_named_cluster(access):
             fix = f"write --clusters={cluster} in access if it is meant, or unset {name}"
@@ -374,7 +371,6 @@ class Slurm(base.Scheduler):
                 yield f"{name}={value} would override what the site file asks sbatch for; {fix}"
 
     def choose_launcher(self, mpi: Mpi) -> base.Pairing:
-        """Choose the launcher with which an MPI's processes find each other inside a job."""
         if mpi.family == "openmpi":
             why = "its own mpirun inside the job; srun --mpi=pmix is known to crash at some process counts"
             return base.Pairing((base.program(mpi, "mpirun"),), why)
@@ -388,14 +384,12 @@ class Slurm(base.Scheduler):
         return base.Pairing((base.program(mpi, "mpiexec"),), why)
 
     def find_backend_fault(self, backend: str) -> str:
-        """Find what is wrong with a backend for this scheduler, and what to write; empty if it will do."""
         if backend == WITH_ACCOUNTING and not self.accounting:
             fix = f"write {SCHEDULER!r} (slurm.SCHEDULER of site_configs), which does without"
             return f"{backend!r} asks sacct, and accounting is off on this machine; {fix}"
         return super().find_backend_fault(backend)
 
     def count_usable_nodes(self, access: Sequence[str]) -> base.UsableNodes | None:
-        """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
         name = self.find_queue_name(access)
         try:
             nodes = slurm_jobs.list_nodes(("--partition", name) if name else (), find_named_cluster(access))
@@ -438,7 +432,6 @@ class Slurm(base.Scheduler):
         return slurm_jobs.list_own_jobs(["", *clusters])
 
     def cancel(self, numbers: Iterable[str]) -> None:
-        """Cancel jobs. One that is over already is no error."""
         slurm_jobs.cancel(numbers)
 
 

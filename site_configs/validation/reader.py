@@ -70,8 +70,6 @@ class SiteFault:
 
 @dataclass
 class SiteReading:
-    """What a site file says."""
-
     faults: list[SiteFault] = field(default_factory=list)
     #: ReFrame's configuration of the one system; None if the file makes none.
     configuration: dict[str, Any] | None = None
@@ -118,7 +116,6 @@ class Call:
 
     @property
     def key(self) -> str:
-        """What the call is remembered by."""
         return f"{self.name} {self.bound.get('name', '')}".strip()
 
     def correct(self) -> Iterator[str]:

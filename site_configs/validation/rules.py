@@ -40,12 +40,10 @@ class DeclaredEntry:
 
     @property
     def name(self) -> str:
-        """As in the file."""
         return self.data["name"]
 
     @property
     def extras(self) -> Mapping[str, Any]:
-        """What checks are told of it."""
         return self.data["extras"]
 
     def fault(self, key: str, text: str) -> SiteFault:

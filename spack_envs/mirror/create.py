@@ -173,7 +173,6 @@ def format_megabytes(count: int) -> str:
 
 
 def report_contents(folder: Path, contents: Manifest, progress: Progress) -> None:
-    """Report what a mirror has, and what it lacks."""
     total = sum(file.bytes for file in contents.files)
     progress.say(f"{folder}: {len(contents.files)} files, {format_megabytes(total)}")
     for release in contents.releases:
