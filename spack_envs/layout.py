@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,28 +175,18 @@ def build_attribute(ours: Path, folder: str) -> str:
 
 
 def write_closed_recipes(root: Path, builtin: Path, named: Iterable[Path], ours: Path) -> None:
-    """Make the world beside its place and move it there, whole."""
-    root.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=root.parent))
-    try:
-        repository = temporary / "spack_repo" / "builtin"
+    with files.new_folder(root) as folder:
+        repository = folder / "spack_repo" / "builtin"
         (repository / "packages").mkdir(parents=True)
         for path in (builtin / "repo.yaml", builtin / "build_systems"):
             (repository / path.name).symlink_to(path)
         for path in named:
             (repository / "packages" / path.name).symlink_to(path)
-        own = temporary / "spack_repo" / ours.name
+        own = folder / "spack_repo" / ours.name
         shutil.copytree(ours, own, ignore=shutil.ignore_patterns("__*"))
         for recipe in own.glob("packages/*/package.py"):
             with recipe.open("a", encoding="utf-8") as file:
                 file.write(build_attribute(ours, recipe.parent.name))
-        temporary.chmod(0o755)
-        temporary.rename(root)
-    except OSError:
-        if not root.is_dir():
-            raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 PACKAGE = "mpicost"

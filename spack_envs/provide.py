@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -56,18 +55,12 @@ def fetch_release(address: str, tag: str, target: Path, timeout: float = ANSWER_
     if not run_git(["ls-remote", "--", address, *refs], address, timeout).strip():
         raise FetchError(f"{address}: has no release {tag}")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(target.parent)
-        temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=target.parent))
+        with files.new_folder(target) as folder:
+            options = ["--quiet", "--depth=1", f"--branch={tag}"]
+            run_git(["clone", *options, "--", address, str(folder)], address, FETCH_SECONDS)
     except OSError as error:
         raise FetchError(f"{error.filename}: {error.strerror}") from None
-    try:
-        options = ["--quiet", "--depth=1", f"--branch={tag}"]
-        run_git(["clone", *options, "--", address, str(temporary)], address, FETCH_SECONDS)
-        temporary.chmod(0o755)
-        move_into_place(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def run_git(arguments: list[str], address: str, seconds: float) -> str:
@@ -92,15 +85,6 @@ def extract_git_error(errors: str) -> str:
     lines = [line for line in errors.splitlines() if line.startswith(("fatal:", "error:"))]
     text = lines[0].partition(": ")[2] if lines else "git failed"
     return re.sub(r"^unable to access '[^']*': ", "", text)
-
-
-def move_into_place(temporary: Path, target: Path) -> None:
-    """Give the copy its name; another process that was quicker has made an equal one."""
-    try:
-        temporary.rename(target)
-    except OSError as error:
-        if not target.is_dir():
-            raise FetchError(f"{target}: {error.strerror}") from None
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -192,17 +176,10 @@ def unpack_release(archive: Path, sha256: str, root: Path) -> Path:
         data = files.read_regular(archive)
         if hashlib.sha256(data).hexdigest() != sha256:
             raise SpackEnvironmentError(f"{archive}: is damaged; ./plumbline mirror create mends it")
-        root.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=root))
-        try:
-            extract_archive(data, archive, temporary)
-            temporary.chmod(0o755)
-            temporary.rename(target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with files.new_folder(target) as folder:
+            extract_archive(data, archive, folder)
     except OSError as error:
-        if not target.is_dir():  # another process was quicker
-            raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
+        raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
     return target
 
 
