@@ -233,10 +233,6 @@ class SpackLayout:
     def environment(self, name: str) -> Path:
         return self.environments / name
 
-    def make_folders(self) -> None:
-        """Spack makes its folders itself, except the one for links to stages."""
-        (self.root / "links").mkdir(parents=True, exist_ok=True)
-
     def config(self, recipes: Recipes) -> dict[str, Any]:
         """Return Spack's section ``config``: every place that Spack writes to."""
         return {

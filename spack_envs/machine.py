@@ -251,7 +251,7 @@ def assemble_environment(
     sources: MirroredSources | None,
 ) -> SpackEnvironment:
     """Assemble the parts of an environment, one after the other."""
-    layout.make_folders()
+    (layout.root / "links").mkdir(parents=True, exist_ok=True)  # Spack makes its other folders itself
     ours = source / "spack_envs"
     recipes = build_closed_recipes(layout.recipes, spack.packages, ours / "spack_repo" / "plumbline")
     substitutes = sources.substitutes if sources else ()

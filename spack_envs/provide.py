@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,7 @@ from pathlib import Path
 from postprocess.base import files
 from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import run_captured
-from spack_envs.layout import SpackEnvironmentError, SpackLayout, build_attribute
+from spack_envs.layout import SpackEnvironmentError, build_attribute, spack_environment_variables
 
 ANSWER_SECONDS = 10.0  #: an upstream that has not answered by then is not reachable
 FETCH_SECONDS = 1800.0
@@ -367,20 +366,11 @@ def obtain_release(
 
 def read_spack_version(executable: Path, work: Path, environ: Mapping[str, str]) -> str:
     """Read what ``spack --version`` prints; empty if it cannot be started or says nothing."""
-    quiet = {
-        "SPACK_PYTHON": sys.executable,
-        "SPACK_DISABLE_LOCAL_CONFIG": "1",
-        "SPACK_USER_CACHE_PATH": str(SpackLayout(work).user_cache),
-    }
+    quiet = spack_environment_variables(work, executable, environ) | {"PYTHONPATH": "", "PYTHONHOME": ""}
     command = [str(executable), "--version"]
     try:
         done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-            env={**environ, **quiet, "PYTHONPATH": "", "PYTHONHOME": ""},
+            command, capture_output=True, text=True, timeout=60, check=True, env={**environ, **quiet}
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -43,10 +43,6 @@ class GivenSource:
     place: Path
     revision: str = "HEAD"
 
-    @property
-    def is_git(self) -> bool:
-        return self.place.is_dir()
-
 
 def archive_release(
     release: provide.PinnedRelease, target: Path, scratch: Path, say: Callable[[str], None]
@@ -92,7 +88,7 @@ def prepare_substitute(given: GivenSource, wanted: WantedSource) -> tuple[bytes,
 
     :raises FetchError: if it cannot be read.
     """
-    if given.is_git:
+    if given.place.is_dir():
         commit = read_commit(given.place, given.revision)
         if not commit:
             raise provide.FetchError(f"{given.place}: is no git repository with {given.revision}")
