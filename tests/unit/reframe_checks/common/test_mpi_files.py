@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.sanitize import quote_word
-from reframe_checks.common.build import choose_mpi
-from reframe_checks.common.mpi_files import compare_files, keep_files, print_state
+from reframe_checks.common.build import choose_mpi, compare_files, keep_files, print_state
 from site_configs.mpi.layers import LIBRARY
 from site_configs.schema.environment_facts import EnvironmentFacts
 
