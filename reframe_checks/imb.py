@@ -131,15 +131,8 @@ class imb(OsuImbCheck):
         declare_windows("Uniband"),
         declare_windows("Biband"),
         declare_collective("Barrier", sync=LOOP, sizes=(0,), verifies=False),
-        declare_collective("Bcast"),
-        declare_collective("Scatter"),
-        declare_collective("Scatterv"),
-        declare_collective("Gather"),
-        declare_collective("Gatherv"),
-        declare_collective("Allgather"),
-        declare_collective("Allgatherv"),
-        declare_collective("Alltoall"),
-        declare_collective("Alltoallv"),
+        *map(declare_collective, ("Bcast", "Scatter", "Scatterv", "Gather", "Gatherv")),
+        *map(declare_collective, ("Allgather", "Allgatherv", "Alltoall", "Alltoallv")),
         declare_collective("Reduce", "reduce_sum", least=FLOAT),
         declare_collective("Allreduce", "allreduce_sum", least=FLOAT),
         # Bytes are those that each rank receives; of OSU's those of the whole vector.
@@ -166,10 +159,10 @@ class imb(OsuImbCheck):
         declare_between_two("Accumulate", least=FLOAT, verifies=False),
         declare_between_two("Fetch_and_op", sizes=(FLOAT,), verifies=False),
         declare_between_two("Compare_and_swap", sizes=(FLOAT,), verifies=False),
-        declare_threads("PingPongMT", "pingpong", sync=LOOP, ranks="even"),
-        declare_threads("PingPingMT", "pingping", sync=LOOP, ranks="even"),
-        declare_threads("SendRecvMT", "sendrecv", sync=LOOP, ranks="even"),
-        declare_threads("ExchangeMT", "exchange", sync=LOOP, ranks="even"),
+        *(
+            declare_threads(f"{name}MT", name.lower(), sync=LOOP, ranks="even")
+            for name in ("PingPong", "PingPing", "SendRecv", "Exchange")
+        ),
         *map(declare_thread_windows, ("UniBandMT", "BiBandMT")),
         declare_threads("BarrierMT", "barrier", sizes=(0,)),
         declare_threads("BcastMT", "bcast"),
