@@ -127,7 +127,7 @@ def build_closed_recipes(folder: Path, packages: Path, ours: Path) -> Recipes:
             write_closed_recipes(root, builtin, named, ours)
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
-    closed = {package_name(path.name) for path in named if not is_virtual(path)}
+    closed = {path.name.lstrip("_").replace("_", "-") for path in named if not is_virtual(path)}
     return Recipes(root, tuple(sorted(closed - {*BUILT, *EXTERNAL})))
 
 
@@ -143,10 +143,6 @@ def packages_named(builtin: Path) -> list[Path]:
     names = {name for path in texts for name in NAME_IN_A_STRING.findall(files.read_text(path))}
     named = {name.replace("-", "_") for name in names} & folders
     return [builtin / "packages" / name for name in sorted(named | set(known))]
-
-
-def package_name(folder: str) -> str:
-    return folder.lstrip("_").replace("_", "-")
 
 
 def is_virtual(package: Path) -> bool:

@@ -139,13 +139,10 @@ def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPacka
     :raises SpackEnvironmentError: naming the one that is missing.
     """
     if folders is None:
-        folders = [Path(sys.executable).parent, *list_search_path()]
+        on_path = [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
+        folders = [Path(sys.executable).parent, *on_path]
     tools = (find_tool("cmake", folders), find_tool("ninja", folders))
     return (find_gcc(folders), *tools, *find_make(folders))
-
-
-def list_search_path() -> list[Path]:
-    return [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
 
 
 def find_gcc(folders: Sequence[Path]) -> ExternalPackage:

@@ -181,13 +181,14 @@ class Parser(argparse.ArgumentParser):
         if all_options or len(seldom) <= MOST_SELDOM:
             seldom = []
         for group in self._action_groups:
-            below = [action for action in group._group_actions if is_parent(action)]
+            actions = group._group_actions
+            below = [action for action in actions if isinstance(action, argparse._SubParsersAction)]
             if below and self.sections:
                 self._add_sections(formatter, below[0])
                 continue
             formatter.start_section(group.title)
             formatter.add_text(group.description)
-            formatter.add_arguments([action for action in group._group_actions if action not in seldom])
+            formatter.add_arguments([action for action in actions if action not in seldom])
             formatter.end_section()
         if seldom:
             names = ", ".join(action.option_strings[0] for action in seldom)
@@ -224,11 +225,6 @@ def propose_routine(word: str) -> str:
     from postprocess.model.routines.mpicost import ROUTINES  # only where a word is wrong
 
     return find_near_word(word, [routine.name for routine in ROUTINES])
-
-
-def is_parent(action: argparse.Action) -> bool:
-    """Return whether an argument is the name of a command."""
-    return isinstance(action, argparse._SubParsersAction)
 
 
 def find_chosen_parser(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> Any:

@@ -202,11 +202,6 @@ def print_abi_files(library: str) -> str:
     return f"printf '%s\\n' {library} {above}"
 
 
-def print_container_files(words: Sequence[str]) -> str:
-    """Return a command that prints the words that start a container: its image is among them."""
-    return f"printf '%s\\n' {quote_words(words)}"
-
-
 def compare_files(paths: str, folder: Path, user: str) -> Iterator[str]:
     """Yield commands that empty the folder of a build if the MPI of one who uses it is not the one of before.
 
@@ -263,7 +258,7 @@ def choose_mpi(facts: EnvironmentFacts, folder: Path, variable: str) -> CmakeMpi
         script = folder / "container" / "mpicc"
         compiler = f"-DCMAKE_C_COMPILER={quote_word(str(script))}"
         commands = write_script(script, facts.container, facts.wrappers[0])
-        own = print_container_files(facts.container)
+        own = f"printf '%s\\n' {quote_words(facts.container)}"  # its image is among the words
         return CmakeMpi([compiler, "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"], own, [*commands])
     wrappers = " || ".join(f"command -v {quote_word(wrapper)}" for wrapper in facts.wrappers)
     wrapper = f'"$({wrappers})"'  # found once the modules are loaded

@@ -109,16 +109,11 @@ def collect_inventory(
     return inventory
 
 
-def make_prefix_candidate(prefix: str) -> Candidate:
-    """Make the candidate of an MPI that is installed below a prefix, wherever that is."""
-    root = Path(prefix)
-    return Candidate(root / "bin" / "mpicc", root / "bin" / "mpiexec", PREFIX, prefix=root)
-
-
 def probe_prefix(prefix: str, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
     """Probe the MPI that is installed below a prefix, unless that is the source of one."""
-    candidate = make_prefix_candidate(prefix)
-    if not candidate.mpicc.exists() and is_source(Path(prefix)):
+    root = Path(prefix)
+    candidate = Candidate(root / "bin" / "mpicc", root / "bin" / "mpiexec", PREFIX, prefix=root)
+    if not candidate.mpicc.exists() and is_source(root):
         fix = "build and install it (docs/layers.md says how), and name the prefix of that"
         return Unusable(prefix, PREFIX, f"it is the source of an MPI, not an installed one; {fix}")
     return probe_candidate(candidate, known, say)

@@ -46,13 +46,12 @@ def choose_own_launcher(mpi: Mpi) -> Pairing:
 
 
 def program(mpi: Mpi, name: str) -> str:
-    """Return a launcher of an MPI: found once its module is loaded, else by absolute path."""
-    return name if mpi.module else str(Path(mpi.mpiexec).with_name(add_alternative_suffix(mpi, name)))
+    """Return a launcher of an MPI: found once its module is loaded, else by absolute path.
 
-
-def add_alternative_suffix(mpi: Mpi, name: str) -> str:
-    """Return the name with the suffix that Debian gives to an alternative (``mpirun.openmpi``)."""
-    return Path(mpi.mpiexec).name.replace("mpiexec", name, 1)
+    It has the suffix that Debian gives to an alternative (``mpirun.openmpi``).
+    """
+    own = Path(mpi.mpiexec)
+    return name if mpi.module else str(own.with_name(own.name.replace("mpiexec", name, 1)))
 
 
 @dataclass(frozen=True)
