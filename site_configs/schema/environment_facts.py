@@ -15,6 +15,8 @@ from site_configs.topology.gpus import VENDORS
 
 #: What stands for the library where the site does not say which is right: any is, until there is a reference.
 ANY_LIBRARY = "*"
+#: Facts that ``extras`` hold by the same names.
+OF_EXTRAS = (*("library", "launcher", "container", "by_hand", "accept", "transports", "gpu"), STANDARD_ABI)
 
 
 @dataclass(frozen=True)
@@ -43,20 +45,12 @@ class EnvironmentFacts:
             fix = "set it in the configuration, or use a site file of Plumbline's"
             raise ValueError(f"--set-env {environ.name}: its configuration does not take it; {fix}")
         shell = read_user_shell(os.environ)
-        return cls(
-            library=extras.get("library", ANY_LIBRARY),
-            launcher=extras.get("launcher", ""),
-            container=extras.get("container", ()),
-            compilers=(extras["mpicc"],) if "mpicc" in extras else (),
-            cc=environ.cc,
-            by_hand=extras.get(
-                "by_hand", collect_manual_settings({}, request.oversubscribe, environ.name, shell)
-            ),
-            accept=extras.get("accept", {}),
-            transports=extras.get("transports", {}),
-            gpu=extras.get("gpu", next((kind for kind in VENDORS if kind in environ.features), "")),
-            standard_abi=extras.get(STANDARD_ABI, ""),
-        )
+        found = {
+            "gpu": next((kind for kind in VENDORS if kind in environ.features), ""),
+            "by_hand": collect_manual_settings({}, request.oversubscribe, environ.name, shell),
+        } | {name: extras[name] for name in OF_EXTRAS if name in extras}
+        compilers = (extras["mpicc"],) if "mpicc" in extras else ()
+        return cls(compilers=compilers, cc=environ.cc, **found)
 
     @property
     def words_of_processes(self) -> Sequence[str]:
