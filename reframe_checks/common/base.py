@@ -462,7 +462,8 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         """Let the job run these commands, which start the program themselves."""
         self.prerun_cmds = lines
         self.job.launcher = getlauncher("local")()
-        self.executable, self.executable_opts = "true", []
+        self.executable = "true"
+        self.executable_opts: list[str] = []
 
     def line_of_moment(self, launch: PlannedLaunch) -> str:
         """Return the command that writes down when a start begins or ends.

@@ -243,8 +243,8 @@ class OsuImbCheck(LaunchCheck, family=True):
             there = [n for benchmark in measured if benchmark.sizes is None for n in self.sizes_of(benchmark)]
             note_choice("sizes", self.sizes, there)
         if "cache" in self.set_by_setvar:
-            known = PROGRAMS[self.program].caches
-            note_choice("cache", [self.cache], known, known)
+            caches = PROGRAMS[self.program].caches
+            note_choice("cache", [self.cache], caches, caches)
 
     def chosen_benchmarks(self) -> list[Benchmark]:
         layout = self.processes, self.num_tasks_per_node
