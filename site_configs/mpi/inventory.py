@@ -158,7 +158,7 @@ def try_layer(
     layer = parse_mpi_word(word).layer
     try:
         folder = layers.find_layer_folder(layer, root, wheel_folder, say)
-    except layers.LayerError as error:
+    except wheels.WheelError as error:
         return [Unusable(word, "wheel", str(error))]
     found: list[Mpi | Unusable] = []
     for answer in answers:
