@@ -50,7 +50,10 @@ class guidelines(MpicostCheck):
         return starts
 
     def start_of(self, once: PlannedLaunch, number: int, setting: dict) -> PlannedLaunch:
-        """Return a start under one setting, which its values are not to be taken without."""
+        """Return a start under one setting, which its values are not to be taken without.
+
+        Operations are compared with each other, not with references.
+        """
         by_hand = dict(once.by_hand)
         if setting["variables"]:
             by_hand["set_env"] = {**by_hand.get("set_env", {}), **setting["variables"]}
@@ -63,8 +66,3 @@ class guidelines(MpicostCheck):
         settings = {each["name"]: each["variables"] for each in [USUAL, *self.variants]}
         starts = (self.lines_of_mpicost(each, words, settings[each.start]) for each in self.started())
         self.run_lines([line for lines in starts for line in lines])
-
-    @run_before("performance")
-    def set_references(self):
-        """Assert nothing: operations are compared with each other, not with references."""
-        self.perf_variables = {}

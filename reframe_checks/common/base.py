@@ -371,23 +371,21 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_before("performance")
     def set_references(self):
-        """Make each case a performance variable, and give ReFrame its band if it has a comparable reference."""
+        """Make each case a performance variable, and give ReFrame its band if it has a comparable reference.
+
+        Launches whose values are held against no reference have none.
+        """
         if self.is_dry_run():
             return
-        measured = {
-            name: each
-            for _, outcome in self.iter_whole_launches()
-            for name, each in outcome.records.measurements.items()
-        }
+        whole = [(launch, outcome) for launch, outcome in self.iter_whole_launches() if launch.asserted]
+        measured = {name: each for _, outcome in whole for name, each in outcome.records.measurements.items()}
         scales = {name: find_shown_scale(each.unit) for name, each in measured.items()}
         self.perf_variables = {
             name: sn.make_performance_function(sn.defer(each.value * scales[name].factor), scales[name].unit)
             for name, each in measured.items()
         }
         place = (self.current_partition.fullname, self.current_environ.name)
-        self.known = find_bands(
-            place, [Path(root) for root in self.reference_roots], self.iter_whole_launches()
-        )
+        self.known = find_bands(place, [Path(root) for root in self.reference_roots], whole)
         self.reference = {
             self.current_partition.fullname: {
                 name: (center * scales[name].factor, lower, upper, scales[name].unit)

@@ -181,12 +181,6 @@ class OsuImbCheck(LaunchCheck, family=True):
         windows = count_iterations(self.iterations, windows=True)
         return {"iterations": self.iterations, WINDOW_ITERATIONS: windows}
 
-    @run_before("performance")
-    def drop_times(self):
-        """Hold nothing against references where only data is verified."""
-        if self.validates:
-            self.perf_variables = {}
-
     @run_before("run")
     def keep_builds(self):
         """Keep beside the launches what ran: under a ReFrame of the site's own they are a session."""
