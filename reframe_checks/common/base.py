@@ -19,22 +19,9 @@ from postprocess.base.files import read_text
 from postprocess.base.sanitize import quote_word
 from postprocess.judging.outcome import assess_launch
 from postprocess.judging.retest import RetestTarget, list_avoided_nodes, list_wanted_nodes, select_targets
+from postprocess.model import options
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import LaunchOutcome, select_places
-from postprocess.model.options import (
-    AGAIN,
-    FAMILY,
-    LAUNCHES,
-    PLANTED,
-    PROGRAM,
-    RESTING,
-    STRICT,
-    TIME_LIMIT,
-    WANTED,
-    WantedRoutine,
-    find_resting_reason,
-    select_wanted,
-)
 from postprocess.model.plan import PlannedLaunch, choose_token, write_launch
 from postprocess.model.verdict import Verdict
 from reframe_checks.common.build import build_mpicost
@@ -113,7 +100,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     #:
     #: :default: ``True``, since ReFrame alone would pass it; ``False`` in a session of ``./plumbline``, which
     #:     gives such a case a verdict of its own
-    strict = variable(typ.Bool, value=read_choice(STRICT.variable, not is_in_session()))
+    strict = variable(typ.Bool, value=read_choice(options.STRICT.variable, not is_in_session()))
 
     #: Directories in which references are looked for, the first one first: ``["mine", "reference_data"]``.
     #:
@@ -152,14 +139,14 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         """Run where the layout is measured. A check of which nothing was chosen runs nowhere."""
         self.processes, self.num_tasks_per_node = map(int, self.layout.split("x"))
         self.num_tasks = self.processes
-        programs = read_choice(PROGRAM.variable, [])
+        programs = read_choice(options.PROGRAM.variable, [])
         wanted = not programs or self.program in programs
-        wanted = wanted and self.family == read_choice(FAMILY, "")
-        if read_choice(AGAIN, None) is not None:
+        wanted = wanted and self.family == read_choice(options.FAMILY, "")
+        if read_choice(options.AGAIN, None) is not None:
             retest_targets = self.retest_targets()
             self.valid_prog_environs = sorted({target.environment for target in retest_targets})
             wanted = wanted and bool(retest_targets)
-        beyond = self.number > 1 and read_choice(LAUNCHES, None) is not None
+        beyond = self.number > 1 and read_choice(options.LAUNCHES, None) is not None
         places = self.places_of_number() if beyond else []
         if beyond:
             there = {place.environment for place in places}
@@ -170,7 +157,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             for part in runtime().system.partitions
             if wanted
             and (not beyond or part.fullname in {place.partition for place in places})
-            and (read_choice(AGAIN, None) is None or self.retest_targets(partition=part.name))
+            and (read_choice(options.AGAIN, None) is None or self.retest_targets(partition=part.name))
             and self.measures_on(part)
             and Layout(self.processes, self.num_tasks_per_node) in self.layouts_on(part)
         ]
@@ -199,12 +186,12 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     def places_of_number(self) -> list[LaunchPlace]:
         """Return the places that ask for a launch of this number; all pairs of their parts get it."""
         layout = {"processes": self.processes, "per_node": self.num_tasks_per_node}
-        counts = read_choice(LAUNCHES, [])
+        counts = read_choice(options.LAUNCHES, [])
         return select_places(counts, self.number, program=self.program, **layout)
 
     def retest_targets(self, **place: str) -> list[RetestTarget]:
         """Return what a confirmation run measures of this check; nothing in another session."""
-        return select_targets(read_choice(AGAIN, []), program=self.program, layout=self.layout, **place)
+        return select_targets(read_choice(options.AGAIN, []), program=self.program, layout=self.layout, **place)
 
     def is_selected(self, routine: str) -> bool:
         """Return whether a routine is measured: in a confirmation run only if it was slow here.
@@ -214,17 +201,17 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         """
         if (wanted := self.wanted_routines()) is not None and routine not in wanted:
             return False
-        if read_choice(AGAIN, None) is None:
+        if read_choice(options.AGAIN, None) is None:
             return True
         here = self.local_retest_targets() or self.retest_targets()
         return routine in {target.routine for target in here}
 
-    def wanted_routines(self) -> dict[str, WantedRoutine] | None:
+    def wanted_routines(self) -> dict[str, options.WantedRoutine] | None:
         """Return what rules ask for here, by routine, as far as the place is known; None without rules."""
         place = {"program": self.program, "layout": self.layout}
         if self.current_partition is not None:
             place["partition"] = self.current_partition.name
-        return select_wanted(read_choice(WANTED, None), **place)
+        return options.select_wanted(read_choice(options.WANTED, None), **place)
 
     def local_retest_targets(self) -> list[RetestTarget]:
         """Return what a confirmation run measures at this place, as far as the place is known yet."""
@@ -249,9 +236,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         nodes = min(self.facts.nodes, usable["count"]) if usable else self.facts.nodes
         avoided = list_avoided_nodes(self.local_retest_targets(), nodes, needed)
         backend = self.current_partition.scheduler.registered_name
-        options = find_scheduler(backend).exclude_nodes(avoided, backend) if avoided else []
-        self.anywhere = bool(avoided) and not options
-        self.job.options += options
+        kept_off = find_scheduler(backend).exclude_nodes(avoided, backend) if avoided else []
+        self.anywhere = bool(avoided) and not kept_off
+        self.job.options += kept_off
 
     @run_after("setup")
     def keep_nodes(self):
@@ -279,7 +266,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def resolve_settings(self):
         """Resolve the variables that user, site and references may set."""
-        for name in (*self.site_variables, TIME_LIMIT):
+        for name in (*self.site_variables, options.TIME_LIMIT):
             value = resolve(
                 getattr(self, name),
                 outside=self.value_from_setvar(name),
@@ -318,7 +305,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     def skip_resting(self, launch: PlannedLaunch) -> PlannedLaunch:
         """Skip all cases of a launch that is left to a later night."""
         place = launch.partition, launch.environment, launch.program
-        reason = find_resting_reason(read_choice(RESTING, []), *place)
+        reason = options.find_resting_reason(read_choice(options.RESTING, []), *place)
         return launch.skip_all(reason) if reason else launch
 
     def planned_launch(self, **more) -> PlannedLaunch:
@@ -335,7 +322,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             "by_hand": self.environment_facts.by_hand,
             "transports": dict(self.environment_facts.transports),
             "standard_abi": self.environment_facts.standard_abi,
-            "planted": self.current_environ.name in read_choice(PLANTED, []),
+            "planted": self.current_environ.name in read_choice(options.PLANTED, []),
             "anywhere": self.anywhere,
             "accepts": collect_waivers(self.facts.accept, self.environment_facts.accept),
         }

@@ -20,14 +20,7 @@ from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
 from site_configs.mpi.layers import LIBRARY
-from site_configs.programs.installed import (
-    CMAKE,
-    SPACK,
-    STANDARD_ABI,
-    find_executable,
-    find_program_source,
-    read_facts,
-)
+from site_configs.programs import installed
 from site_configs.programs.program import PRODUCTS
 from site_configs.schema.environment_facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
@@ -76,12 +69,14 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 
         A program that cannot be had is not an error here: the checks that need it say why they are skipped.
         """
-        self.origin = find_program_source(self.name_of_program, self.current_environ.extras, self.spack)
-        if self.origin == SPACK:
+        self.origin = installed.find_program_source(
+            self.name_of_program, self.current_environ.extras, self.spack
+        )
+        if self.origin == installed.SPACK:
             self.build_with_spack()
-        elif self.origin == CMAKE and self.spec:
+        elif self.origin == installed.CMAKE and self.spec:
             self.build_spec()
-        elif self.origin == CMAKE:
+        elif self.origin == installed.CMAKE:
             self.build_with_cmake()
         else:
             self.build_system = "CustomBuild"
@@ -98,7 +93,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     def spec(self) -> str:
         """What the site's own Spack installs (``spack_spec``); empty where it has none, or is not asked."""
         extras = self.current_environ.extras
-        return "" if extras.get(STANDARD_ABI) else extras.get("spack_spec", "")
+        return "" if extras.get(installed.STANDARD_ABI) else extras.get("spack_spec", "")
 
     def build_spec(self):
         """Build by ReFrame's own support of Spack, into the install tree that the site's Spack has.
@@ -130,17 +125,17 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         if not self.origin:
             return True
         roots = {work_directory(), Path(os.environ.get(SESSION, work_directory()))}
-        if self.origin == SPACK:
+        if self.origin == installed.SPACK:
             done = read_record(Path(self.stagedir, RESULT), Installation)
             self.folder = done.folder
         else:
             self.folder = self.folder_without_spack()
         sample = PRODUCTS[self.name_of_program].sample
-        self.program = find_executable(self.folder, sample)
+        self.program = installed.find_executable(self.folder, sample)
         if not self.program or not os.access(self.program, os.X_OK):
             raise SanityError(f"the build ended well but {self.folder} has no {sample}")
         for root in roots:
-            if self.origin == SPACK:
+            if self.origin == installed.SPACK:
                 self.kept = keep_installed(root, self.current_environ.name, done)
             else:
                 self.kept = self.program_without_spack()
@@ -153,9 +148,9 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     def program_without_spack(self) -> BuiltBinary:
         path = self.folder / PRODUCTS[self.name_of_program].single
         about = (self.current_environ.name, self.name_of_program, str(path), self.origin)
-        facts = read_facts(self.program)
+        facts = installed.read_facts(self.program)
         built = BuiltBinary(*about, facts.version, facts.compiler, facts.flags)
-        if self.origin == CMAKE and self.spec:
+        if self.origin == installed.CMAKE and self.spec:
             told = read_record(Path(self.folder.parent, RECORD), dict[str, str])
             return replace(built, spec=told["spec"])
         return built

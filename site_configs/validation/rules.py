@@ -15,14 +15,8 @@ from postprocess.base.sanitize import quote_word
 from site_configs.mpi.family import FAMILIES, identify_library
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables
-from site_configs.schedulers import registry
+from site_configs.schedulers import module_systems, registry
 from site_configs.schedulers.base import Queue, RefusedOption, Scheduler
-from site_configs.schedulers.module_systems import (
-    ModuleSystem,
-    describe_lacking,
-    module_system,
-    read_login_environment,
-)
 from site_configs.schedulers.registry import SchedulerError, find_scheduler
 from site_configs.topology.machine import read_machine, read_usable_threads
 from site_configs.validation.reader import SiteFault, SiteReading
@@ -193,7 +187,7 @@ class LocalMachine:
     """The machine on which a site file is looked at."""
 
     cores: int
-    modules: ModuleSystem
+    modules: module_systems.ModuleSystem
     scheduler: Scheduler | None = None
     silent: str = ""  #: why the scheduler does not answer, if it does not
     #: variables that choose the cluster or server that was asked, by the first partition that names one
@@ -213,8 +207,10 @@ class LocalMachine:
 
 def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
     """Look at this machine; its modules are those of this shell, or else of a login shell."""
-    here = module_system(os.environ)
-    modules = module_system(read_login_environment()) if here.name == "nomod" else here
+    here = module_systems.module_system(os.environ)
+    modules = (
+        module_systems.module_system(module_systems.read_login_environment()) if here.name == "nomod" else here
+    )
     cores, threads = read_machine().cores, read_usable_threads()
     system = ((reading and reading.configuration) or {"systems": [{"partitions": []}]})["systems"][0]
     choices = map(find_partition_choice, system["partitions"])
@@ -263,7 +259,7 @@ def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFaul
     line = reading.lines.get(f"site {system['name']}", 0)
     title = f"site {system['name']!r}: modules_system"
     if here.modules.name == "nomod":
-        yield SiteFault(line, f"{title}: {describe_lacking(named)}")
+        yield SiteFault(line, f"{title}: {module_systems.describe_lacking(named)}")
         return
     there = f"here is {here.modules.name!r}"
     yield SiteFault(line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.evidence})")
