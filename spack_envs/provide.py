@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import run_captured
 from spack_envs.layout import SpackEnvironmentError, build_attribute, spack_environment_variables
 
@@ -114,13 +113,13 @@ class RefusedFetches:
         except FetchError as error:
             known = self._read() | {what: (time.time(), str(error))}
             with suppress(OSError):
-                write_text(self.path, json.dumps(known, indent=1))
+                files.write_text(self.path, json.dumps(known, indent=1))
             raise
 
     def _read(self) -> dict[str, tuple[float, str]]:
         """Read what is remembered; nothing from a file of another form."""
         try:
-            told = json.loads(read_text(self.path))
+            told = json.loads(files.read_text(self.path))
             return {str(key): (float(when), str(why)) for key, (when, why) in told.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}

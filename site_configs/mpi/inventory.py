@@ -31,7 +31,6 @@ from site_configs.mpi.family import (
 )
 from site_configs.mpi.modules import find_in_modules
 from site_configs.mpi.probe import Candidate, find_on_path, probe_wrapper
-from site_configs.mpi.wheels import Imb
 from site_configs.programs.installed import ONLY_MPICOST
 from site_configs.topology.machine import Machine, read_machine
 
@@ -52,13 +51,13 @@ class Inventory:
     machine: Machine
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
-    imb: tuple[Imb, ...] = ()  #: for each MPI
+    imb: tuple[wheels.Imb, ...] = ()  #: for each MPI
 
-    def imb_of(self, mpi: Mpi) -> Imb:
+    def imb_of(self, mpi: Mpi) -> wheels.Imb:
         """Return the IMB for an MPI, as far as it needs no build."""
         if mpi.standard_abi:
-            return Imb(mpi.mpicc, mpi.module, problem=ONLY_MPICOST)
-        nothing = Imb(mpi.mpicc, mpi.module, problem="not looked for yet")
+            return wheels.Imb(mpi.mpicc, mpi.module, problem=ONLY_MPICOST)
+        nothing = wheels.Imb(mpi.mpicc, mpi.module, problem="not looked for yet")
         return next((imb for imb in self.imb if is_imb_of(imb, mpi)), nothing)
 
 
@@ -201,7 +200,7 @@ def find_wheel_mpi(
         return [Unusable(word, "wheel", str(error))]
 
 
-def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, say: Say) -> Imb:
+def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, say: Say) -> wheels.Imb:
     """Find the IMB for an MPI; do not try one again that ran before and whose files are unchanged."""
     known = next((imb for imb in stored.imb if is_imb_of(imb, mpi)), None) if stored else None
     if stored and known and known.folder:
@@ -211,7 +210,7 @@ def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, 
     return wheels.try_imb(mpi, folders, say)
 
 
-def is_imb_of(imb: Imb, mpi: Mpi) -> bool:
+def is_imb_of(imb: wheels.Imb, mpi: Mpi) -> bool:
     """Return whether IMB was tried with just this MPI."""
     return (imb.mpicc, imb.module) == (mpi.mpicc, mpi.module)
 
@@ -264,7 +263,7 @@ class StoredInventory:
     machine: dict[str, Any]
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
-    imb: tuple[Imb, ...]
+    imb: tuple[wheels.Imb, ...]
 
 
 def read_stored_inventory(path: Path) -> StoredInventory | None:
@@ -308,7 +307,7 @@ def read_mpi_state(mpi: Mpi) -> FileState:
     return read_file_state(mpi.mpicc, mpi.mpiexec, *beside)
 
 
-def read_imb_state(mpi: Mpi, imb: Imb) -> FileState:
+def read_imb_state(mpi: Mpi, imb: wheels.Imb) -> FileState:
     """Read the state of all files that IMB runs with under an MPI."""
     executable = Path(imb.folder, wheels.EXECUTABLE)
     return read_file_state(mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, wheels.LIBRARY))

@@ -11,7 +11,6 @@ from typing import Any
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.probe import ProbeError
 from site_configs.schedulers import base, slurm_jobs
-from site_configs.schedulers.slurm_jobs import HEADING
 
 #: One line for each group of equal nodes in equal state: ``--exact`` keeps different ones apart.
 SINFO = ("sinfo", "--noheader", "--noconvert", "--exact", "--format=%P|%a|%l|%s|%t|%X|%Y|%Z|%m|%N|%f")
@@ -80,7 +79,7 @@ def parse_sinfo(text: str) -> tuple[list[Row], list[str]]:
     """Parse the lines of sinfo; return their rows, and a note of each that is not understood."""
     rows, notes = [], []
     for line in filter(None, map(str.strip, text.splitlines())):
-        if line.startswith(HEADING):
+        if line.startswith(slurm_jobs.HEADING):
             continue
         try:
             rows.append(parse_row(line))

@@ -17,7 +17,6 @@ from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables
 from site_configs.schedulers import module_systems, registry
 from site_configs.schedulers.base import Queue, RefusedOption, Scheduler
-from site_configs.schedulers.registry import SchedulerError, find_scheduler
 from site_configs.topology.machine import read_machine, read_usable_threads
 from site_configs.validation.reader import SiteFault, SiteReading
 
@@ -122,7 +121,7 @@ def check_registered(entry: DeclaredEntry, key: str, name: str, reading: SiteRea
 def check_topology(partition: DeclaredEntry) -> Iterator[SiteFault]:
     """Find counts of a partition that contradict each other."""
     cores, sockets = partition.extras["cores_per_node"], partition.data["processor"]["num_sockets"]
-    local = not find_scheduler(partition.data["scheduler"]).batch
+    local = not registry.find_scheduler(partition.data["scheduler"]).batch
     if cores % sockets and not local:  # of a machine of one's own a part may be lent
         fix = f"write a multiple of {sockets}, such as {cores - cores % sockets}"
         yield partition.fault("topology", f"cores_per_node={cores} is not divisible by sockets; {fix}")
@@ -217,14 +216,14 @@ def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
     choice = next(filter(None, choices), {})
     try:
         found = registry.detect_scheduler(environment=choice)
-    except SchedulerError as error:
+    except registry.SchedulerError as error:
         return LocalMachine(cores, modules, silent=str(error), choice=choice, threads_per_core=threads)
     return LocalMachine(cores, modules, found, choice=choice, threads_per_core=threads)
 
 
 def find_partition_choice(partition: Mapping[str, Any]) -> dict[str, str]:
     """Find the cluster or server that a partition's options name, as variables; empty for the default one."""
-    return find_scheduler(partition["scheduler"]).find_choice(partition.get("access", []))
+    return registry.find_scheduler(partition["scheduler"]).find_choice(partition.get("access", []))
 
 
 def is_here(reading: SiteReading, host: str | None = None) -> bool:
@@ -240,7 +239,7 @@ def find_machine_faults(reading: SiteReading, here: LocalMachine) -> list[SiteFa
     )
     found = list(check_modules(reading, here))
     for partition in partitions:
-        batch = find_scheduler(partition.data["scheduler"]).batch
+        batch = registry.find_scheduler(partition.data["scheduler"]).batch
         found += check_batch_partition(partition, here) if batch else check_local_partition(partition, here)
     if not found:  # else nothing could be loaded
         for environment in environments:
