@@ -12,7 +12,7 @@ from postprocess.model.routines.mpicost import CONTROLS, FLUSH, PAPERS, WARM
 from postprocess.model.routines.paper_families import LUECKE
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.user_options import read_choice
-from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.schema.facts import PartitionFacts
 
 POINT_TO_POINT = [8, 10_000, 1_000_000]
 SCATTERED = [8, 1_000, 10_000, 100_000]  #: per rank pair, or per block

@@ -24,8 +24,8 @@ from site_configs.mpi.probe import UNSET, is_own_launcher
 from site_configs.programs import installed
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema import fields
+from site_configs.schema.facts import UNLIMITED
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
-from site_configs.schema.partition_facts import UNLIMITED
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION, work_directory
 from site_configs.topology.gpus import RESOURCE

@@ -32,8 +32,7 @@ from reframe_checks.common.selection_guard import guard_selection, note_case
 from reframe_checks.common.user_options import is_in_session, list_reference_roots, read_choice, resolve
 from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
-from site_configs.schema.environment_facts import EnvironmentFacts
-from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.schema.facts import EnvironmentFacts, PartitionFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import collect_waivers

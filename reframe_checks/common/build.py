@@ -22,7 +22,7 @@ from site_configs.common import work_directory
 from site_configs.mpi.layers import LIBRARY
 from site_configs.programs import installed
 from site_configs.programs.program import PRODUCTS
-from site_configs.schema.environment_facts import EnvironmentFacts
+from site_configs.schema.facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from spack_envs.installation import RECORD, BuiltBinary, Installation, keep_installed, write_program
