@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.conditions import LaunchConditions, conditions_of
-from postprocess.model.lateness import Lateness
-from postprocess.model.measurement import CaseRecord, Measurement
+from postprocess.model.measurement import CaseRecord, Lateness, Measurement
 from postprocess.model.options import LAUNCHES
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
