@@ -15,14 +15,12 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.routines.mpicost import COMPARED, find_routine, format_routines
 from reframe_checks.common.osu_imb import OsuImbCheck, Start
-from reframe_checks.common.several_starts import lines_of_mpicost
 from reframe_checks.common.user_options import read_choice
 from reframe_checks.imb import MPI1, build_imb, build_imb_options, imb, write_sizes
 from reframe_checks.luecke import mpicost
 from reframe_checks.osu import build_osu, build_osu_options, osu, split_into_chains
 from site_configs.programs.installed import explain_missing_program
 from site_configs.schema.reframe_request import current_request
-from site_configs.topology.machine import is_within_limits
 
 CHECKS = {"osu": osu, "imb": imb}
 LEAST = 4  #: bytes: one float
@@ -85,10 +83,9 @@ class agreement(OsuImbCheck):
         """Return the sizes at which a routine is compared; ``[0]`` where it has no payload."""
         sizes = [0] if routine == "barrier" else self.sizes or self.own_sizes
         limits = {} if self.routines else self.left_out_above
-        return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
+        return self.allowed_sizes(routine, sizes, limits)
 
     def planned_launches(self) -> list[PlannedLaunch]:
-        """Return all starts of all rounds, in the order in which they run."""
         sizes = self.sizes_by_routine()
         programs = [self.mpicost_starts(sizes), self.osu_starts(sizes), self.imb_starts(sizes)]
         starts = []
@@ -166,11 +163,9 @@ class agreement(OsuImbCheck):
                 write_sizes(start, self.session)
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
-        """Return the commands of one start; mpicost needs no witness."""
-        if start.program != "mpicost":
-            yield from super().lines_of(start, launch_words)
-            return
-        yield from lines_of_mpicost(self, start, launch_words, {})
+        if start.program == "mpicost":
+            return self.lines_of_mpicost(start, launch_words)
+        return super().lines_of(start, launch_words)
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
         """Return the options as the program's own check gives them; only IMB has several executables."""
@@ -190,17 +185,11 @@ class agreement(OsuImbCheck):
         ]
 
     def built_for(self, start: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
-        """Return the build of the program of a start."""
         return self.built_imb if start.program == "imb" else self.built_osu
 
     def planned_launch(self, **more) -> PlannedLaunch:
-        """Return a launch whose values ReFrame does not assert."""
+        # programs are compared with each other, not with references
         return super().planned_launch(**(more | {"asserted": False}))
-
-    @run_before("performance")
-    def set_references(self):
-        """Assert nothing: programs are compared with each other, not with references."""
-        self.perf_variables = {}
 
 
 def add_warmup_sizes(sizes: list[int]) -> list[int]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import reframe as rfm
-from reframe.core.backends import getlauncher
 from reframe.core.builtins import parameter, run_before
 
 from postprocess.base.files import write_text
@@ -30,30 +29,21 @@ from postprocess.parsers.bindings import COLUMNS, RATIO, SECONDS
 from reframe_checks.common.language_rounds import LanguageRounds, LanguageStart
 from reframe_checks.common.layouts import list_on_all_partitions, list_pair_layouts_on
 from reframe_checks.common.osu_imb import OsuImbCheck, Start
-from reframe_checks.common.several_starts import launcher_words
 from reframe_checks.common.user_options import SOURCE, read_choice
-from site_configs.common import is_only_looking, work_directory
+from site_configs.mpi import languages
 from site_configs.mpi.exchange import BARRIER, BATCHES, BINDINGS, ELEMENT, ROUTINES, SIZES, C, list_options
 from site_configs.mpi.inventory import find_inventory
-from site_configs.mpi.languages import (
-    CONTROL,
-    LANGUAGES,
-    Bench,
-    Ready,
-    Unavailable,
-    hash_sources,
-    prepare_languages,
-)
 from site_configs.mpi.probe import extract_identity
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema.reframe_request import current_request
+from site_configs.schema.variables import work_directory
 from site_configs.topology.layouts import Layout
 from spack_envs.mirror.manifest import find_named_mirror
 from spack_envs.mirror.use import JARS, WHEELS
 
 ROUNDS = 5  #: of a launch
 OF_LOADING = {"LD_LIBRARY_PATH", "LD_PRELOAD"}  #: variables that decide which library a program loads
-MEASURED = [each for each in LANGUAGES if each.name != CONTROL]
+MEASURED = [each for each in languages.LANGUAGES if each.name != languages.CONTROL]
 
 
 @rfm.simple_test
@@ -110,57 +100,56 @@ class bindings(OsuImbCheck):
         return starts
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
-        """Explain why a language cannot be had; empty if it can."""
         lacking = self.ready.lacking
         return lacking.get(C) or lacking.get(split_language(benchmark.routine), "")
 
     @cached_property
-    def ready(self) -> Ready:
+    def ready(self) -> languages.Ready:
         """The programs of this MPI, made ready once in a session; a list does not build what takes minutes."""
         try:
             bench = self.find_bench()
-        except Unavailable as lacking:
-            return Ready({}, {C: str(lacking)})
+        except languages.Unavailable as lacking:
+            return languages.Ready({}, {C: str(lacking)})
         file = bench.folder / "ready.json"
         if not file.exists():
             bench.folder.mkdir(parents=True, exist_ok=True)
             chosen = {C, *(split_language(each.routine) for each in self.chosen_benchmarks())}
-            languages = [each for each in MEASURED if each.name in chosen]
-            ready = prepare_languages(bench, languages, partial(tell_starter, DOES), is_only_looking())
+            wanted = [each for each in MEASURED if each.name in chosen]
+            ready = languages.prepare_languages(
+                bench, wanted, partial(tell_starter, DOES), current_request().only_looking
+            )
             write_text(file, json.dumps(asdict(ready), indent=1))
-        return read_record(file, Ready)
+        return read_record(file, languages.Ready)
 
-    def find_bench(self) -> Bench:
+    def find_bench(self) -> languages.Bench:
         """Find the MPI and the folder in which its programs are made.
 
         :raises Unavailable: where they cannot be.
         """
         if self.facts.exact:
-            raise Unavailable("what a language adds takes no simulated time")
+            raise languages.Unavailable("what a language adds takes no simulated time")
         facts, work = self.environment_facts, work_directory()
         batch = find_scheduler(self.current_partition.scheduler.registered_name).batch
         known = () if batch else find_inventory(work).mpis
         mpi = next((each for each in known if each.name == self.current_environ.name), None)
         if mpi is None or facts.compilers != (mpi.mpicc,):
             why = "languages are compared where ./plumbline is called"
-            raise Unavailable(f"needs --site local in a job of one node: {why}")
+            raise languages.Unavailable(f"needs --site local in a job of one node: {why}")
         if moved := sorted(OF_LOADING & {*current_request().set_env.get(mpi.name, {})}):
             why = "other languages name their library themselves, and may run on another than C"
-            raise Unavailable(f"--set-env {mpi.name}:{moved[0]}: {why}; set it in the shell")
+            raise languages.Unavailable(f"--set-env {mpi.name}:{moved[0]}: {why}; set it in the shell")
         if mpi.standard_abi or mpi.layer:
-            raise Unavailable("bindings are those of the MPI as it is")
+            raise languages.Unavailable("bindings are those of the MPI as it is")
         mirror = find_named_mirror(work, None)
         wheels, jars = (mirror / name if mirror else None for name in (WHEELS, JARS))
         folder = self.session / BINDINGS / mpi.name
-        return Bench(mpi, folder, work / "mpi", wheels, jars, partial(tell_starter, SAYS))
+        return languages.Bench(mpi, folder, work / "mpi", wheels, jars, partial(tell_starter, SAYS))
 
     def options_of(self, launch: PlannedLaunch) -> list[str]:
-        """Return the options, which all languages have."""
         return list_options_of([launch])
 
     def method(self) -> dict[str, Any]:
-        """Return the method: values are comparable only if it is equal."""
-        return {"iterations": self.iterations, "bindings": hash_sources()}
+        return {"iterations": self.iterations, "bindings": languages.hash_sources()}
 
     def built_for(self, _: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
         """Return the build that the witness is of."""
@@ -170,16 +159,14 @@ class bindings(OsuImbCheck):
     def set_commands(self):
         """Write the job: all languages by rounds, in one process that starts them."""
         started = self.started()
-        words = launcher_words(self)
+        words = self.launcher_words()
         file = Path(self.session, "raw", f"{started[0].name}.rounds.json") if started else Path()
         if started:
             write_text(file, json.dumps(asdict(self.plan_rounds(started, tuple(shlex.split(words)))), indent=1))
         lines = [self.line_of_limits(each) for each in started]
         moments = [self.line_of_moment(each) for each in started]
         run = quote_words([*start_module(SOURCE, "reframe_checks.common.language_rounds"), str(file)])
-        self.prerun_cmds = [*lines, *moments, run, *moments]
-        self.job.launcher = getlauncher("local")()
-        self.executable = "true"
+        self.run_lines([*lines, *moments, run, *moments])
 
     def plan_rounds(self, started: list[PlannedLaunch], launcher: tuple[str, ...]) -> LanguageRounds:
         library = extract_identity(self.environment_facts.library)

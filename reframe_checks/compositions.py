@@ -7,7 +7,7 @@ is measured by ``mpicost``.
 import reframe as rfm
 
 from postprocess.model.routines.mpicost import FAMILIES, REDUCE_LOCAL
-from reframe_checks.common.requested import RequestedCheck
+from reframe_checks.common.mpicost import RequestedCheck
 
 WHOLE_VECTOR = [8, 10_000, 1_000_000]
 BLOCK = [8, 10_000]

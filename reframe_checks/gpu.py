@@ -29,7 +29,6 @@ class gpu(MpicostCheck):
     site_variables = tuple(name for name in MpicostCheck.site_variables if name != "cache")
 
     def layouts_on(self, part) -> list[Layout]:
-        """Return the layouts of one rank a GPU."""
         return list_gpu_layouts_on(part)
 
     @property

@@ -7,16 +7,13 @@ the comparison; a job has several.
 from dataclasses import replace
 
 import reframe as rfm
-from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_before, variable
 from reframe.utility import typecheck as typ
 
 from postprocess.model.options import ROUNDS, VARIANTS
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.guidelines import list_table
-from reframe_checks.common.base import SECONDS_TO_START
 from reframe_checks.common.mpicost import MpicostCheck
-from reframe_checks.common.several_starts import launcher_words, lines_of_mpicost
 from reframe_checks.common.user_options import read_choice
 
 USUAL = {"name": "", "variables": {}}  #: the settings that the site has
@@ -49,12 +46,14 @@ class guidelines(MpicostCheck):
         for number in range(1 if once.exact else self.rounds):
             for setting in reversed(settings) if number % 2 else settings:
                 starts.append(self.start_of(once, len(starts) + 1, setting))
-        limits = SECONDS_TO_START * (1 + len(starts) / 4) + once.time_limit
-        self.time_limit = f"{int(limits)}s"
+        self.limit_job(starts)
         return starts
 
     def start_of(self, once: PlannedLaunch, number: int, setting: dict) -> PlannedLaunch:
-        """Return a start under one setting, which its values are not to be taken without."""
+        """Return a start under one setting, which its values are not to be taken without.
+
+        Operations are compared with each other, not with references.
+        """
         by_hand = dict(once.by_hand)
         if setting["variables"]:
             by_hand["set_env"] = {**by_hand.get("set_env", {}), **setting["variables"]}
@@ -63,18 +62,7 @@ class guidelines(MpicostCheck):
 
     @run_before("run")
     def set_command(self):
-        words = launcher_words(self)
+        words = self.launcher_words()
         settings = {each["name"]: each["variables"] for each in [USUAL, *self.variants]}
-        self.prerun_cmds = [
-            line
-            for start in self.started()
-            for line in lines_of_mpicost(self, start, words, settings[start.start])
-        ]
-        self.job.launcher = getlauncher("local")()
-        self.executable = "true"
-        self.executable_opts = []
-
-    @run_before("performance")
-    def set_references(self):
-        """Assert nothing: operations are compared with each other, not with references."""
-        self.perf_variables = {}
+        starts = (self.lines_of_mpicost(each, words, settings[each.start]) for each in self.started())
+        self.run_lines([line for lines in starts for line in lines])

@@ -113,16 +113,12 @@ def declare_file_access(routine: str) -> Iterator[Benchmark]:
 
 
 class build_imb(BuildProgram):
-    """Intel MPI Benchmarks."""
-
     descr = "Build Intel MPI Benchmarks"
     name_of_program = "imb"
 
 
 @rfm.simple_test
 class imb(OsuImbCheck):
-    """Intel MPI Benchmarks."""
-
     descr = "Intel MPI Benchmarks"
     tags = {"nightly", "imb"}
     program = "imb"
@@ -135,15 +131,8 @@ class imb(OsuImbCheck):
         declare_windows("Uniband"),
         declare_windows("Biband"),
         declare_collective("Barrier", sync=LOOP, sizes=(0,), verifies=False),
-        declare_collective("Bcast"),
-        declare_collective("Scatter"),
-        declare_collective("Scatterv"),
-        declare_collective("Gather"),
-        declare_collective("Gatherv"),
-        declare_collective("Allgather"),
-        declare_collective("Allgatherv"),
-        declare_collective("Alltoall"),
-        declare_collective("Alltoallv"),
+        *map(declare_collective, ("Bcast", "Scatter", "Scatterv", "Gather", "Gatherv")),
+        *map(declare_collective, ("Allgather", "Allgatherv", "Alltoall", "Alltoallv")),
         declare_collective("Reduce", "reduce_sum", least=FLOAT),
         declare_collective("Allreduce", "allreduce_sum", least=FLOAT),
         # Bytes are those that each rank receives; of OSU's those of the whole vector.
@@ -170,10 +159,10 @@ class imb(OsuImbCheck):
         declare_between_two("Accumulate", least=FLOAT, verifies=False),
         declare_between_two("Fetch_and_op", sizes=(FLOAT,), verifies=False),
         declare_between_two("Compare_and_swap", sizes=(FLOAT,), verifies=False),
-        declare_threads("PingPongMT", "pingpong", sync=LOOP, ranks="even"),
-        declare_threads("PingPingMT", "pingping", sync=LOOP, ranks="even"),
-        declare_threads("SendRecvMT", "sendrecv", sync=LOOP, ranks="even"),
-        declare_threads("ExchangeMT", "exchange", sync=LOOP, ranks="even"),
+        *(
+            declare_threads(f"{name}MT", name.lower(), sync=LOOP, ranks="even")
+            for name in ("PingPong", "PingPing", "SendRecv", "Exchange")
+        ),
         *map(declare_thread_windows, ("UniBandMT", "BiBandMT")),
         declare_threads("BarrierMT", "barrier", sizes=(0,)),
         declare_threads("BcastMT", "bcast"),
@@ -219,12 +208,10 @@ class imb(OsuImbCheck):
 
     @run_before("run")
     def write_sizes(self):
-        """Write the files from which IMB reads its sizes."""
         for start in self.started():
             write_sizes(start, self.session)
 
     def method(self) -> dict[str, int]:
-        """Return the method of every benchmark, and how much memory buffers rotate through."""
         rotated = {ROTATED: self.rotation()} if self.cache == ROTATE else {}
         return {**super().method(), WINDOW: WINDOW_MESSAGES, **rotated}
 
@@ -293,7 +280,6 @@ def build_thread_options(start: PlannedLaunch) -> list[str]:
 
 
 def write_sizes(start: PlannedLaunch, session: Path) -> None:
-    """Write the sizes of a start, a line each."""
     sizes = sorted({case.bytes for case in start.all_cases})
     locate_sizes_file(start, session).write_text("".join(f"{size}\n" for size in sizes))
 

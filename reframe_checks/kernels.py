@@ -15,8 +15,7 @@ from postprocess.model.routines import kernels as known
 from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.mpicost import WARM
 from reframe_checks.common.layouts import count_usable_threads, list_kernel_layouts_on, list_on_all_partitions
-from reframe_checks.common.mpicost import MpicostCheck
-from reframe_checks.common.requested import RequestedCheck
+from reframe_checks.common.mpicost import MpicostCheck, RequestedCheck
 from reframe_checks.common.user_options import read_choice
 from site_configs.schedulers.base import ThreadBinding, find_thread_binding
 from site_configs.topology.layouts import RANKS_PER_CORE, Layout
@@ -47,7 +46,6 @@ class kernels(RequestedCheck):
     cache = WARM  # a run goes through its data again and again
 
     def layouts_on(self, part) -> list[Layout]:
-        """Return the layouts that the paper compares."""
         return list_kernel_layouts_on(part)
 
     def chosen_routines(self) -> list[str]:

@@ -10,7 +10,7 @@ from reframe.core.runtime import runtime
 from postprocess.model.routines.mpicost import PINGPONG, TOURNAMENT, WARM
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.user_options import read_choice, resolve, select_layouts
-from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.schema.facts import PartitionFacts
 
 LATENCY_AND_BANDWIDTH = [8, 1_000_000]
 #: Trials that each node plays with all its partners together: at a tenth of a millisecond they last about

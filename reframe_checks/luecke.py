@@ -12,8 +12,7 @@ from postprocess.model.routines.mpicost import CONTROLS, FLUSH, PAPERS, WARM
 from postprocess.model.routines.paper_families import LUECKE
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.user_options import read_choice
-from site_configs.schema.partition_facts import PartitionFacts
-from site_configs.topology.machine import is_within_limits
+from site_configs.schema.facts import PartitionFacts
 
 POINT_TO_POINT = [8, 10_000, 1_000_000]
 SCATTERED = [8, 1_000, 10_000, 100_000]  #: per rank pair, or per block
@@ -55,12 +54,7 @@ class PaperFamily(MpicostCheck, family=True):
 
     def chosen_sizes(self, routine: str) -> list[int]:
         """Return the sizes of the papers, but what the site leaves out at so many processes."""
-        limits = self.left_out_above
-        return [
-            size
-            for size in super().chosen_sizes(routine)
-            if is_within_limits(limits, routine, size, self.processes)
-        ]
+        return self.allowed_sizes(routine, super().chosen_sizes(routine), self.left_out_above)
 
     def chosen_peers(self) -> list[int]:
         """Return the partners that the user chose; else all, whatever a site chooses for nights."""

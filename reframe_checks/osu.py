@@ -17,14 +17,8 @@ from reframe.core.builtins import fixture, variable
 from postprocess.base.formats import MEGABYTES, SECONDS
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
+from postprocess.model.routines import requested
 from postprocess.model.routines.benchmark import LOOP, QUANTILE, WHOLE_START, WINDOW_WARMUPS, Benchmark
-from postprocess.model.routines.requested import (
-    LARGE,
-    NEIGHBORHOOD,
-    NON_BLOCKING,
-    NON_BLOCKING_NEIGHBORHOOD,
-    PERSISTENT,
-)
 from reframe_checks.common.build import BuildProgram
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, share_windows
 
@@ -110,7 +104,7 @@ def declare_persistent() -> Iterator[Benchmark]:
         options=("-f",),
         verifies=False,
     )
-    for routine in PERSISTENT[PERSISTENT.index(barrier) + 1 :]:
+    for routine in requested.PERSISTENT[requested.PERSISTENT.index(barrier) + 1 :]:
         operation = routine.partition(".")[0]
         yield declare_osu_collective(routine, f"OSU MPI {TITLES[operation]} Persistent Latency Test")
 
@@ -121,10 +115,10 @@ def declare_neighborhood() -> Iterator[Benchmark]:
     With fewer than four processes the programs print ``ERROR`` and return 0.
     """
     facts = {"from_processes": 4}
-    for routine in NEIGHBORHOOD:
+    for routine in requested.NEIGHBORHOOD:
         title = NEIGHBORHOOD_TITLES.get(routine, f"Neighborhood {TITLES[routine[9:]]}")
         yield declare_osu_collective(routine, f"OSU MPI {title} Latency Test", **facts)
-    for routine in NON_BLOCKING_NEIGHBORHOOD:
+    for routine in requested.NON_BLOCKING_NEIGHBORHOOD:
         title = f"Non-blocking Neighborhood {routine[10:].capitalize()}"
         yield from declare_osu_non_blocking(routine, f"OSU MPI {title} Latency Test", **facts)
 
@@ -163,8 +157,6 @@ BIBW = declare_point_to_point("bibw", "bibw", "OSU MPI Bi-Directional Bandwidth 
 
 
 class build_osu(BuildProgram):
-    """OSU Micro-Benchmarks."""
-
     descr = "Build OSU Micro-Benchmarks"
     name_of_program = "osu"
 
@@ -231,7 +223,7 @@ class osu(OsuImbCheck):
         *declare_osu_non_blocking("ibcast", "OSU MPI Non-Blocking Broadcast Latency Test"),
         *(
             line
-            for routine in NON_BLOCKING
+            for routine in requested.NON_BLOCKING
             for line in declare_osu_non_blocking(
                 routine, f"OSU MPI Non-blocking {TITLES[routine[1:]]} Latency Test"
             )
@@ -256,7 +248,7 @@ class osu(OsuImbCheck):
         declare_atomic("cas_latency", "Compare_and_swap", "mpi_int", sizes=(4,)),
         *(
             replace(line, routine=routine, sizes=(LARGEST,))
-            for line, routine in zip((BW, BIBW), LARGE, strict=True)
+            for line, routine in zip((BW, BIBW), requested.LARGE, strict=True)
         ),
         *declare_persistent(),
         *declare_neighborhood(),
@@ -273,7 +265,6 @@ class osu(OsuImbCheck):
     built = fixture(build_osu, scope="environment")
 
     def method(self) -> dict[str, int]:
-        """Return the method of every benchmark, the warm-up calls, and what is judged and verified."""
         own = {"warmups": self.warmups, WINDOW_WARMUPS: share_windows(self.warmups)}
         own |= {"validated": self.validates, QUANTILE: FASTEST[0]}
         return {**super().method(), **own}
@@ -282,7 +273,7 @@ class osu(OsuImbCheck):
         """Yield the starts: a benchmark goes through sizes that double; others need a start of their own."""
         chosen = self.chosen_benchmarks()
         for (name, is_large), group in groupby(
-            chosen, key=lambda benchmark: (benchmark.name, benchmark.routine in LARGE)
+            chosen, key=lambda benchmark: (benchmark.name, benchmark.routine in requested.LARGE)
         ):
             benchmarks = list(group)
             chains = split_into_chains(sorted({size for each in benchmarks for size in self.sizes_of(each)}))

@@ -27,7 +27,6 @@ class RoutineCheck(MpicostCheck, family=True):
     routine = parameter(TESTS)
 
     def chosen_routines(self) -> list[str]:
-        """Return the routine, unless others were chosen."""
         return [routine for routine in super().chosen_routines() if routine == self.routine]
 
     @run_after("init")

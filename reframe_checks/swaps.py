@@ -9,8 +9,7 @@ import reframe as rfm
 
 from postprocess.model.routines.mpicost import FAMILIES, SENDS, SWAPS, WARM
 from postprocess.model.routines.paper_families import COMMTEST
-from reframe_checks.common.mpicost import MpicostCheck
-from reframe_checks.common.requested import RequestedCheck
+from reframe_checks.common.mpicost import MpicostCheck, RequestedCheck
 from reframe_checks.common.user_options import read_choice
 
 TO_TWO_MEBIBYTES = [2**power for power in range(22)]

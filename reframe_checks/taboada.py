@@ -8,13 +8,12 @@ import reframe as rfm
 
 from postprocess.model.routines.mpicost import BARRIER, WARM
 from postprocess.model.routines.taboada import HELD_OUT, MEASURED, TABOADA, TOTALS, TRIALS, convert_totals
-from reframe_checks.common.mpicost import MpicostCheck
+from reframe_checks.common.mpicost import PartnerCheck
 from reframe_checks.common.user_options import read_choice
-from site_configs.topology.machine import is_within_limits
 
 
 @rfm.simple_test
-class taboada(MpicostCheck):
+class taboada(PartnerCheck):
     """Eleven primitives and what may replace some, 150 trials each, sizes by the paper's convention of n."""
 
     descr = "Primitives as Taboada et al. measured them"
@@ -31,14 +30,7 @@ class taboada(MpicostCheck):
             return super().chosen_sizes(routine)
         sizes = convert_totals(routine, self.table[routine], self.processes)
         limits = {} if self.routines else self.left_out_above
-        return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
-
-    def chosen_peers(self) -> list[int]:
-        """Return the partners that were chosen; if none was the first rank of another node, or the last."""
-        chosen = read_choice("peers", [])
-        nearest = min(self.num_tasks_per_node, self.processes - 1)
-        return [peer for peer in chosen if peer < self.processes] if chosen else [nearest]
+        return self.allowed_sizes(routine, sizes, limits)
 
     def partners(self, routine: str) -> list[int]:
-        """Return the partners of rank 0."""
         return self.chosen_peers() if "pingpong" in routine else super().partners(routine)

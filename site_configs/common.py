@@ -24,8 +24,8 @@ from site_configs.mpi.probe import UNSET, is_own_launcher
 from site_configs.programs import installed
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema import fields
+from site_configs.schema.facts import UNLIMITED
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
-from site_configs.schema.partition_facts import UNLIMITED
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION, work_directory
 from site_configs.topology.gpus import RESOURCE
@@ -44,7 +44,6 @@ class EnvironmentLauncher(JobLauncher):
         self.words = list(words)
 
     def command(self, job: Any) -> list[str]:
-        """Return the launch line up to the program."""
         return [*map(quote_word, self.words), "-n", str(job.num_tasks)]
 
 
@@ -92,25 +91,16 @@ def takes(
     return decorate
 
 
-def is_only_looking() -> bool:
-    """Return whether nothing of the site is going to run."""
-    return current_request().only_looking
-
-
-def is_oversubscribing() -> bool:
-    """Return whether more processes than cores were asked for."""
-    return current_request().oversubscribe
-
-
 @takes(fields.Environment)
 def environment(declared: fields.Environment) -> dict[str, Any]:
     """Declare one MPI implementation; the arguments are the fields of :class:`Environment`."""
     name, family, mpicc, launcher = declared.name, declared.family, declared.mpicc, declared.launcher
-    refuse(f"environment {name!r}", fields.find_environment_faults(declared, is_only_looking()))
+    request = current_request()
+    set_env = request.set_env
+    refuse(f"environment {name!r}", fields.find_environment_faults(declared, request.only_looking))
     variables = dict(declared.env_vars or {})
-    if is_oversubscribing():
+    if request.oversubscribe:
         variables |= OVERSUBSCRIBED.get(family, {})
-    set_env = current_request().set_env
     shell = {} if family == SIMULATED else read_user_shell(os.environ)
     extras = {
         "library": declared.library,
@@ -125,7 +115,7 @@ def environment(declared: fields.Environment) -> dict[str, Any]:
         # Of launches alone: a PATH for programs is none for the build.
         "launch_variables": build_launch_variables(declared.standard_abi)
         | {key: quote_word(value) for key, value in set_env.get(name, {}).items()},
-        "by_hand": collect_manual_settings(set_env, is_oversubscribing(), name, shell),
+        "by_hand": collect_manual_settings(set_env, request.oversubscribe, name, shell),
     } | installed.build_extras(declared.programs or {}, declared.lacking or {})
     if declared.container:
         extras["container"] = list(declared.container)
@@ -134,7 +124,7 @@ def environment(declared: fields.Environment) -> dict[str, Any]:
     return {
         "name": name,
         "features": ["mpi", family],
-        "modules": [] if is_only_looking() else list(declared.modules),
+        "modules": [] if request.only_looking else list(declared.modules),
         "env_vars": [[key, value] for key, value in variables.items()],
         "extras": extras,
         "target_systems": ["*"],
@@ -156,7 +146,7 @@ def partition(declared: fields.Partition) -> dict[str, Any]:
     extras = {
         "layouts": [list(layout) for layout in layouts],
         "boundaries": list_boundary_counts(topology),
-        "most_processes": UNLIMITED if is_oversubscribing() else topology.cores,
+        "most_processes": UNLIMITED if current_request().oversubscribe else topology.cores,
         "cores_per_node": topology.cores_per_node,
         "nodes": topology.nodes,
         "threads_per_core": topology.threads_per_core,
@@ -213,7 +203,7 @@ def site(declared: fields.Site) -> dict[str, Any]:
         "name": declared.name,
         "descr": declared.description,
         "hostnames": [".*"] if SESSION in os.environ else list(declared.hostnames),
-        "modules_system": "nomod" if is_only_looking() else declared.modules_system,
+        "modules_system": "nomod" if current_request().only_looking else declared.modules_system,
         "partitions": partitions,
     }
     general = {"target_systems": ["*"], "unload_modules": []}

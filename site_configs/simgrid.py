@@ -19,9 +19,10 @@ from reframe.core.launchers import JobLauncher
 from postprocess.base import files
 from postprocess.base.formats import parse_decimal
 from postprocess.base.sanitize import quote_word
-from site_configs.common import SIMULATED, NotInstalledError, SiteError, environment, is_only_looking, partition
+from site_configs.common import SIMULATED, NotInstalledError, SiteError, environment, partition
 from site_configs.mpi.family import SIMULATED_LIBRARY
 from site_configs.schema.fields import PLATFORM_HASH
+from site_configs.schema.reframe_request import current_request
 from site_configs.topology.layouts import Layout, Topology
 
 PLATFORMS = Path(__file__).parent / "platforms"
@@ -141,7 +142,7 @@ def version() -> str:
     :raises NotInstalledError: if something of it is missing.
     :raises ValueError: if ``smpirun`` is another program.
     """
-    if is_only_looking():
+    if current_request().only_looking:
         return ""
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:

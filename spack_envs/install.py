@@ -78,9 +78,8 @@ class Builder:
     def build(self, product: Program) -> installation.Installation:
         """Solve where there is no solution, build, and keep a stamp."""
         place = self.solved(product)
-        commands = layout.SpackCommands(place)
-        self.call(commands.install_of(product.package), explain_no_answer(product))
-        prefix = self.call(commands.location_of(product.package)).split()[-1]
+        self.call(place, "install", product.package, silent=explain_no_answer(product))
+        prefix = self.call(place, "location", "-i", product.package).split()[-1]
         spec = f"{product.package}/{layout.read_locked_hash(place, product.package)}"
         key = installation.compute_key(self.directory, place)
         done = installation.Installation(product.name, prefix, spec, str(place), key)
@@ -98,21 +97,21 @@ class Builder:
         if (self.directory / "spack.lock").is_file():
             return self.directory
         try:
-            self.call(layout.SpackCommands(self.directory).concretize)
+            self.call(self.directory, "concretize")
             return self.directory
         except layout.SpackEnvironmentError as error:
             self.say(f"{self.directory.name}: {error}; {product.name} is solved by itself")
         place = self.own_place(product)
         write_single_program(self.directory, place, product)
-        self.call(layout.SpackCommands(place).concretize)
+        self.call(place, "concretize")
         return place
 
     def own_place(self, product: Program) -> Path:
         """Return the folder of a program's own environment."""
         return self.directory / "alone" / product.name
 
-    def call(self, command: list[str], silent: str = "") -> str:
-        """Run a command of Spack, and return its output.
+    def call(self, place: Path, *words: str, silent: str = "") -> str:
+        """Run a command of Spack in an environment, and return its output.
 
         :param silent: why git gets no answer from upstream, if so: Spack's git would wait for minutes
         :raises SpackEnvironmentError: if it fails.
@@ -122,7 +121,7 @@ class Builder:
             variables["GIT_ALLOW_PROTOCOL"] = "file"
         said = [f"fatal: {silent}\n"] if silent else []
         with subprocess.Popen(
-            [str(self.spack), *command[1:]],
+            [str(self.spack), "-e", str(place), *words],
             env={**os.environ, **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

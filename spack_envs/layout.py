@@ -10,8 +10,7 @@ import os
 import re
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,7 +127,7 @@ def build_closed_recipes(folder: Path, packages: Path, ours: Path) -> Recipes:
             write_closed_recipes(root, builtin, named, ours)
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
-    closed = {package_name(path.name) for path in named if not is_virtual(path)}
+    closed = {path.name.lstrip("_").replace("_", "-") for path in named if not is_virtual(path)}
     return Recipes(root, tuple(sorted(closed - {*BUILT, *EXTERNAL})))
 
 
@@ -144,10 +143,6 @@ def packages_named(builtin: Path) -> list[Path]:
     names = {name for path in texts for name in NAME_IN_A_STRING.findall(files.read_text(path))}
     named = {name.replace("-", "_") for name in names} & folders
     return [builtin / "packages" / name for name in sorted(named | set(known))]
-
-
-def package_name(folder: str) -> str:
-    return folder.lstrip("_").replace("_", "-")
 
 
 def is_virtual(package: Path) -> bool:
@@ -176,28 +171,18 @@ def build_attribute(ours: Path, folder: str) -> str:
 
 
 def write_closed_recipes(root: Path, builtin: Path, named: Iterable[Path], ours: Path) -> None:
-    """Make the world beside its place and move it there, whole."""
-    root.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=root.parent))
-    try:
-        repository = temporary / "spack_repo" / "builtin"
+    with files.new_folder(root) as folder:
+        repository = folder / "spack_repo" / "builtin"
         (repository / "packages").mkdir(parents=True)
         for path in (builtin / "repo.yaml", builtin / "build_systems"):
             (repository / path.name).symlink_to(path)
         for path in named:
             (repository / "packages" / path.name).symlink_to(path)
-        own = temporary / "spack_repo" / ours.name
+        own = folder / "spack_repo" / ours.name
         shutil.copytree(ours, own, ignore=shutil.ignore_patterns("__*"))
         for recipe in own.glob("packages/*/package.py"):
             with recipe.open("a", encoding="utf-8") as file:
                 file.write(build_attribute(ours, recipe.parent.name))
-        temporary.chmod(0o755)
-        temporary.rename(root)
-    except OSError:
-        if not root.is_dir():
-            raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 PACKAGE = "mpicost"
@@ -229,7 +214,6 @@ class SpackLayout:
 
     @property
     def recipes(self) -> Path:
-        """Closed worlds of recipes."""
         return self.root / "recipes"
 
     @property
@@ -244,10 +228,6 @@ class SpackLayout:
 
     def environment(self, name: str) -> Path:
         return self.environments / name
-
-    def make_folders(self) -> None:
-        """Spack makes its folders itself, except the one for links to stages."""
-        (self.root / "links").mkdir(parents=True, exist_ok=True)
 
     def config(self, recipes: Recipes) -> dict[str, Any]:
         """Return Spack's section ``config``: every place that Spack writes to."""
@@ -276,44 +256,6 @@ def spack_environment_variables(
         "SPACK_USER_CACHE_PATH": str(SpackLayout(work).user_cache),
         "PATH": os.pathsep.join([str(executable.parent), environ.get("PATH", os.defpath)]),
     }
-
-
-@dataclass(frozen=True)
-class SpackCommands:
-    """Command lines for one environment. ``install`` also solves it if there is no solution yet."""
-
-    directory: Path
-    executable: str = "spack"
-
-    @property
-    def concretize(self) -> list[str]:
-        """Solve the environment. Writes spack.lock."""
-        return self._spack("concretize")
-
-    @property
-    def install(self) -> list[str]:
-        """Build what is missing or changed."""
-        return self._spack("install")
-
-    def install_of(self, package: str) -> list[str]:
-        """Build one package, and what it needs, if it is missing or changed."""
-        return self._spack("install", package)
-
-    def location_of(self, package: str) -> list[str]:
-        """Print the prefix of a package."""
-        return self._spack("location", "-i", package)
-
-    def python(self, script: Path) -> list[str]:
-        """Run a script in Spack's own Python."""
-        return self._spack("python", str(script))
-
-    def mirror(self, folder: Path, leave_out: Sequence[str]) -> list[str]:
-        """Put the sources of all that is built into a source mirror."""
-        words = ["mirror", "create", "--all", "--directory", str(folder)]
-        return self._spack(*words, "--exclude-specs", " ".join([PACKAGE, *leave_out]))
-
-    def _spack(self, *arguments: str) -> list[str]:
-        return [self.executable, "-e", str(self.directory), *arguments]
 
 
 def read_locked_hash(directory: Path, package: str = PACKAGE) -> str:

@@ -34,35 +34,22 @@ INTEL_FOLDERS = ("bin", "lib", "include", "etc", "env", "opt", "share")
 
 
 class FacadeMpi(Protocol):
-    """What must be known of an MPI. Paths are absolute."""
+    """An MPI that was found, or that a site file declares, with the modules that it needs."""
 
     @property
-    def name(self) -> str:
-        """Its environment, such as ``mpich-5.0.2``."""
-
+    def name(self) -> str: ...
     @property
-    def family(self) -> str:
-        """``mpich``, ``openmpi`` or ``intel-mpi``."""
-
+    def family(self) -> str: ...
     @property
-    def version(self) -> str:
-        """Its release."""
-
+    def version(self) -> str: ...
     @property
-    def prefix(self) -> str:
-        """Where it is installed."""
-
+    def prefix(self) -> str: ...
     @property
-    def mpicc(self) -> str:
-        """Its compiler wrapper."""
-
+    def mpicc(self) -> str: ...
     @property
-    def mpiexec(self) -> str:
-        """Its launcher."""
-
+    def mpiexec(self) -> str: ...
     @property
-    def modules(self) -> Sequence[str]:
-        """Without which it is not whole."""
+    def modules(self) -> Sequence[str]: ...
 
 
 def prefix_for_spack(mpi: FacadeMpi, facades: Path) -> Path:
@@ -152,13 +139,10 @@ def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPacka
     :raises SpackEnvironmentError: naming the one that is missing.
     """
     if folders is None:
-        folders = [Path(sys.executable).parent, *list_search_path()]
+        on_path = [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
+        folders = [Path(sys.executable).parent, *on_path]
     tools = (find_tool("cmake", folders), find_tool("ninja", folders))
     return (find_gcc(folders), *tools, *find_make(folders))
-
-
-def list_search_path() -> list[Path]:
-    return [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
 
 
 def find_gcc(folders: Sequence[Path]) -> ExternalPackage:
@@ -264,7 +248,7 @@ def assemble_environment(
     sources: MirroredSources | None,
 ) -> SpackEnvironment:
     """Assemble the parts of an environment, one after the other."""
-    layout.make_folders()
+    (layout.root / "links").mkdir(parents=True, exist_ok=True)  # Spack makes its other folders itself
     ours = source / "spack_envs"
     recipes = build_closed_recipes(layout.recipes, spack.packages, ours / "spack_repo" / "plumbline")
     substitutes = sources.substitutes if sources else ()

@@ -13,8 +13,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,9 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import run_captured
-from spack_envs.layout import SpackEnvironmentError, SpackLayout, build_attribute
+from spack_envs.layout import SpackEnvironmentError, build_attribute, spack_environment_variables
 
 ANSWER_SECONDS = 10.0  #: an upstream that has not answered by then is not reachable
 FETCH_SECONDS = 1800.0
@@ -56,18 +53,12 @@ def fetch_release(address: str, tag: str, target: Path, timeout: float = ANSWER_
     if not run_git(["ls-remote", "--", address, *refs], address, timeout).strip():
         raise FetchError(f"{address}: has no release {tag}")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(target.parent)
-        temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=target.parent))
+        with files.new_folder(target) as folder:
+            options = ["--quiet", "--depth=1", f"--branch={tag}"]
+            run_git(["clone", *options, "--", address, str(folder)], address, FETCH_SECONDS)
     except OSError as error:
         raise FetchError(f"{error.filename}: {error.strerror}") from None
-    try:
-        options = ["--quiet", "--depth=1", f"--branch={tag}"]
-        run_git(["clone", *options, "--", address, str(temporary)], address, FETCH_SECONDS)
-        temporary.chmod(0o755)
-        move_into_place(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def run_git(arguments: list[str], address: str, seconds: float) -> str:
@@ -92,15 +83,6 @@ def extract_git_error(errors: str) -> str:
     lines = [line for line in errors.splitlines() if line.startswith(("fatal:", "error:"))]
     text = lines[0].partition(": ")[2] if lines else "git failed"
     return re.sub(r"^unable to access '[^']*': ", "", text)
-
-
-def move_into_place(temporary: Path, target: Path) -> None:
-    """Give the copy its name; another process that was quicker has made an equal one."""
-    try:
-        temporary.rename(target)
-    except OSError as error:
-        if not target.is_dir():
-            raise FetchError(f"{target}: {error.strerror}") from None
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -131,13 +113,13 @@ class RefusedFetches:
         except FetchError as error:
             known = self._read() | {what: (time.time(), str(error))}
             with suppress(OSError):
-                write_text(self.path, json.dumps(known, indent=1))
+                files.write_text(self.path, json.dumps(known, indent=1))
             raise
 
     def _read(self) -> dict[str, tuple[float, str]]:
         """Read what is remembered; nothing from a file of another form."""
         try:
-            told = json.loads(read_text(self.path))
+            told = json.loads(files.read_text(self.path))
             return {str(key): (float(when), str(why)) for key, (when, why) in told.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
@@ -192,17 +174,10 @@ def unpack_release(archive: Path, sha256: str, root: Path) -> Path:
         data = files.read_regular(archive)
         if hashlib.sha256(data).hexdigest() != sha256:
             raise SpackEnvironmentError(f"{archive}: is damaged; ./plumbline mirror create mends it")
-        root.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=root))
-        try:
-            extract_archive(data, archive, temporary)
-            temporary.chmod(0o755)
-            temporary.rename(target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with files.new_folder(target) as folder:
+            extract_archive(data, archive, folder)
     except OSError as error:
-        if not target.is_dir():  # another process was quicker
-            raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
+        raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
     return target
 
 
@@ -261,8 +236,6 @@ VERSION = re.compile(r"(\d+)\.(\d+)\S*")
 
 @dataclass(frozen=True)
 class Spack:
-    """A Spack that can be used."""
-
     executable: Path
     packages: Path  #: checkout of the package recipes
     version: str
@@ -392,20 +365,11 @@ def obtain_release(
 
 def read_spack_version(executable: Path, work: Path, environ: Mapping[str, str]) -> str:
     """Read what ``spack --version`` prints; empty if it cannot be started or says nothing."""
-    quiet = {
-        "SPACK_PYTHON": sys.executable,
-        "SPACK_DISABLE_LOCAL_CONFIG": "1",
-        "SPACK_USER_CACHE_PATH": str(SpackLayout(work).user_cache),
-    }
+    quiet = spack_environment_variables(work, executable, environ) | {"PYTHONPATH": "", "PYTHONHOME": ""}
     command = [str(executable), "--version"]
     try:
         done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-            env={**environ, **quiet, "PYTHONPATH": "", "PYTHONHOME": ""},
+            command, capture_output=True, text=True, timeout=60, check=True, env={**environ, **quiet}
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -9,8 +9,11 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -206,6 +209,27 @@ def make_symlink(path: Path, target: Path) -> bool:
     finally:
         temporary.unlink(missing_ok=True)
     return True
+
+
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Make a folder beside its place, and move it there whole, unless another process was quicker.
+
+    Raises OSError if it cannot be made, or not be moved.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=target.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        try:
+            temporary.rename(target)
+        except OSError as error:
+            if not target.is_dir():
+                error.filename = str(target)
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_summary(path: Path, data: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ from datetime import date, datetime, timezone
 from typing import Literal, TypeAlias
 
 from postprocess.base import sanitize
-from postprocess.base.sanitize import sanitize_line
 
 Unit: TypeAlias = Literal["s", "MB/s", "x C"]
 SECONDS: Unit = "s"
@@ -237,7 +236,9 @@ def wrap(text: str, width: int, label: str = "", command: str = "", indent: str 
 
 def wrap_all(sentences: Iterable[str], label: str = "") -> list[str]:
     """Wrap each of several sentences as a pipe gets them, behind the same label."""
-    found = (wrap(sanitize_line(each), PIPE_COLUMNS, label, indent=label + INDENT) for each in sentences)
+    found = (
+        wrap(sanitize.sanitize_line(each), PIPE_COLUMNS, label, indent=label + INDENT) for each in sentences
+    )
     return [line for lines in found for line in lines]
 
 
@@ -291,10 +292,10 @@ class TextTable:
 def render_text(table: TextTable) -> str:
     """Format a table as lines of aligned text, however long: ``grep`` and a pager see whole rows."""
     head = (*table.labels, *table.columns)
-    rows = [tuple(map(sanitize_line, row)) for row in (head, *table.rows)]
-    lines = [sanitize_line(table.title)]
+    rows = [tuple(map(sanitize.sanitize_line, row)) for row in (head, *table.rows)]
+    lines = [sanitize.sanitize_line(table.title)]
     lines += [f"  {line}" for line in align_rows(rows, len(table.labels), between="   ")]
-    lines += [f"  {sanitize_line(note)}" for note in table.notes]
+    lines += [f"  {sanitize.sanitize_line(note)}" for note in table.notes]
     return "".join(f"{line}\n" for line in lines)
 
 

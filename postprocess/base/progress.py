@@ -101,7 +101,6 @@ class CurrentStep:
         self.doing, self.waiting = why, time.monotonic() - (self.since or self.begun)
 
     def end_wait(self) -> None:
-        """Add what was waited to what others waited."""
         self.waited, self.waiting = self.waited + self.waiting, 0.0
 
     @property
@@ -114,7 +113,6 @@ class CurrentStep:
 
     @property
     def line(self) -> str:
-        """All of it in one line, for a pipe."""
         spent = f"{self.phase}, {duration(time.monotonic() - self.begun)}"
         return ": ".join(filter(None, [spent, self.amount, self.doing]))
 
@@ -154,7 +152,6 @@ class Progress:
     before: float = 0.0  #: seconds of the phases before it began
 
     def __post_init__(self) -> None:
-        """Count what was spent before."""
         self.before = sum(self.phases.values())
 
     def say(self, text: str) -> None:

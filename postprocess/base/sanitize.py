@@ -89,7 +89,9 @@ def sanitize_line(text: object) -> str:
         plain = f"{plain[:LIMIT]}... ({len(plain)} characters)"
     if plain.isprintable():
         return plain
-    return "".join(char if char.isprintable() else _spelled_out(char) for char in plain)
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in plain
+    )
 
 
 def shorten_words(text: str) -> str:
@@ -121,7 +123,3 @@ def choose_fence(text: str) -> str:
     """Return the run of backticks that opens a code block which the text cannot close."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     return "`" * max(3, longest + 1)
-
-
-def _spelled_out(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")

@@ -78,7 +78,6 @@ class JsonObject:
         return value
 
     def text(self, key: str) -> str:
-        """Return a string that is not empty."""
         value = self.get(key, str)
         if not value.strip():
             raise ValueError(f"{self.within}{key}: is empty")
@@ -108,7 +107,6 @@ class JsonObject:
         return value
 
     def number(self, key: str, least: float = 0.0) -> float:
-        """Return a number, ``least`` or more."""
         value = float(self.get(key, int, float))
         if not value >= least:
             raise ValueError(f"{self.within}{key}: {format_external(value)} is less than {least:g}")

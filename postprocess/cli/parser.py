@@ -48,7 +48,6 @@ class HelpAll(argparse._HelpAction):
     """Print the help with all options."""
 
     def __call__(self, parser: Any, *_: Any, **__: Any) -> None:
-        """Print it, and end."""
         parser._print_message(parser.format_help(all_options=True), sys.stdout)
         parser.exit()
 
@@ -97,8 +96,6 @@ GUESSED = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Parse the words of one command."""
-
     def __init__(
         self,
         *words: Any,
@@ -184,13 +181,14 @@ class Parser(argparse.ArgumentParser):
         if all_options or len(seldom) <= MOST_SELDOM:
             seldom = []
         for group in self._action_groups:
-            below = [action for action in group._group_actions if is_parent(action)]
+            actions = group._group_actions
+            below = [action for action in actions if isinstance(action, argparse._SubParsersAction)]
             if below and self.sections:
                 self._add_sections(formatter, below[0])
                 continue
             formatter.start_section(group.title)
             formatter.add_text(group.description)
-            formatter.add_arguments([action for action in group._group_actions if action not in seldom])
+            formatter.add_arguments([action for action in actions if action not in seldom])
             formatter.end_section()
         if seldom:
             names = ", ".join(action.option_strings[0] for action in seldom)
@@ -229,11 +227,6 @@ def propose_routine(word: str) -> str:
     return find_near_word(word, [routine.name for routine in ROUTINES])
 
 
-def is_parent(action: argparse.Action) -> bool:
-    """Return whether an argument is the name of a command."""
-    return isinstance(action, argparse._SubParsersAction)
-
-
 def find_chosen_parser(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> Any:
     """Find the parser of the command that was chosen below a parser."""
     for action in parser._actions:
@@ -256,7 +249,6 @@ def find_commands_with(parser: argparse.ArgumentParser, word: str) -> dict[str, 
 
 
 def _list_options(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, str]]:
-    """List each command below a parser with each of its options."""
     for option in parser._option_string_actions if command else ():
         yield command, option
     for action in parser._actions:

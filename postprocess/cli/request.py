@@ -8,15 +8,7 @@ from typing import Any
 
 from postprocess.base.errors import NOT_CHOSEN, UsageError, may_name_one
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.options import (
-    CACHE_STATE,
-    FAMILY,
-    OF_A_TRIAL,
-    OPTIONS,
-    ROUTINE,
-    SYNCHRONISER,
-    TIME_LIMIT,
-)
+from postprocess.model import options
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import FAMILIES, WARM
 from postprocess.model.routines.paper_families import PAPER_FAMILIES
@@ -35,7 +27,7 @@ def check_options_take_effect(arguments: argparse.Namespace) -> None:
     """Refuse an option that none of the chosen programs has. Raises UsageError naming the option."""
     given = vars(arguments)
     chosen = given.get("program")
-    for option in OPTIONS:
+    for option in options.OPTIONS:
         value = given.get(option.name)
         programs = option.programs_with(value)
         if value and chosen and not {*chosen} & {*programs}:
@@ -51,16 +43,18 @@ def build_selection(work: WorkDirectory, arguments: argparse.Namespace, launches
     """Build the user's choice in terms of the checks."""
     check_options_take_effect(arguments)
     given = vars(arguments)
-    choice = {option.variable: given[option.name] for option in OPTIONS if given.get(option.name)}
+    choice = {option.variable: given[option.name] for option in options.OPTIONS if given.get(option.name)}
     if family := given.get("family"):
         choose_family(choice, family)
-    if choice.get(SYNCHRONISER.variable) == LOOP and choice.get(CACHE_STATE.variable, WARM) != WARM:
-        raise UsageError(
-            f"--sync loop --cache {choice[CACHE_STATE.variable]}: only the first call of a loop would be cold; "
-            "drop --cache"
-        )
+    if (
+        choice.get(options.SYNCHRONISER.variable) == LOOP
+        and choice.get(options.CACHE_STATE.variable, WARM) != WARM
+    ):
+        cache = choice[options.CACHE_STATE.variable]
+        what = "only the first call of a loop would be cold; drop --cache"
+        raise UsageError(f"--sync loop --cache {cache}: {what}")
     if arguments.time_limit:
-        choice[TIME_LIMIT] = f"{arguments.time_limit}s"
+        choice[options.TIME_LIMIT] = f"{arguments.time_limit}s"
     set_env: dict[str, dict[str, str]] = {}
     for environment, name, value in given.get("set_env", ()):
         chosen = arguments.environment  # which of them it is, if any, the site tells
@@ -81,12 +75,12 @@ def build_selection(work: WorkDirectory, arguments: argparse.Namespace, launches
 def choose_family(choice: dict[str, Any], family: str) -> None:
     """Choose the routines of a family; of one with sizes of its own those that were named, or all."""
     if family in FAMILIES:
-        choice[ROUTINE.variable] = [*choice.get(ROUTINE.variable, ()), *FAMILIES[family]]
+        choice[options.ROUTINE.variable] = [*choice.get(options.ROUTINE.variable, ()), *FAMILIES[family]]
         return
-    choice[FAMILY] = family
+    choice[options.FAMILY] = family
     paper = PAPER_FAMILIES[family]
-    choice.setdefault(ROUTINE.variable, [*paper.routines])
-    choice.setdefault(SYNCHRONISER.variable, paper.sync)  # no reference of another is missing then
+    choice.setdefault(options.ROUTINE.variable, [*paper.routines])
+    choice.setdefault(options.SYNCHRONISER.variable, paper.sync)  # no reference of another is missing then
 
 
 def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
@@ -134,7 +128,7 @@ def list_outputs(arguments: argparse.Namespace) -> dict[str, Any]:
 def find_mode(arguments: argparse.Namespace) -> str:
     """Find the mode of a session: its command; a night under special options is a run."""
     given = vars(arguments)
-    by_hand = any(given.get(flag.strip("-").replace("-", "_")) for flag in OF_A_TRIAL)
+    by_hand = any(given.get(flag.strip("-").replace("-", "_")) for flag in options.OF_A_TRIAL)
     return "run" if by_hand and arguments.name == "nightly" else arguments.name
 
 

@@ -17,8 +17,8 @@ from itertools import groupby
 from statistics import median, median_low
 
 from postprocess.base.formats import parse_utc
-from postprocess.model.lateness import Lateness, RankLateness
 from postprocess.model.launch import FinishedLaunch
+from postprocess.model.measurement import Lateness, RankLateness
 from postprocess.stats.detection import compare_shares, compute_tail
 
 WAITED = "waited"  #: share of the launch in which a rank was ready to run and another ran

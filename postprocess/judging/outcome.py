@@ -32,7 +32,7 @@ from postprocess.parsers.reframe_report import BlockedTest, ReportedTest
 from site_configs.mpi.family import is_library
 from site_configs.mpi.layers import LIBRARY
 from site_configs.schedulers.base import Ending
-from site_configs.schema.environment_facts import ANY_LIBRARY
+from site_configs.schema.facts import ANY_LIBRARY
 from site_configs.topology.layouts import Layout
 from site_configs.topology.machine import read_limits
 

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.conditions import LaunchConditions, conditions_of
-from postprocess.model.lateness import Lateness
-from postprocess.model.measurement import CaseRecord, Measurement
+from postprocess.model.measurement import CaseRecord, Lateness, Measurement
 from postprocess.model.options import LAUNCHES
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
@@ -41,16 +40,13 @@ class Records(Protocol):
     """What one launch wrote, whichever program it was."""
 
     @property
-    def run(self) -> dict[str, Any]:
-        """The run record."""
+    def run(self) -> dict[str, Any]: ...
 
     @property
-    def end(self) -> dict[str, Any]:
-        """The end record."""
+    def end(self) -> dict[str, Any]: ...
 
     @property
-    def mpi_library(self) -> str:
-        """What the MPI says of itself."""
+    def mpi_library(self) -> str: ...
 
     @property
     def measurements(self) -> Mapping[str, Measurement]:

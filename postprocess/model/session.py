@@ -36,8 +36,6 @@ class Selection:
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for."""
-
     mode: str
     command: Sequence[str]
     site: str

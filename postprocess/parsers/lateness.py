@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from postprocess.base.strict_json import JsonObject, format_external
-from postprocess.model.lateness import Interruption, Lateness, RankLateness
+from postprocess.model.measurement import Interruption, Lateness, RankLateness
 
 KEY = "lateness"
 MOST_KEPT = 12  #: interruptions of a list (``DETOURS_KEPT`` in ``noise.h``)

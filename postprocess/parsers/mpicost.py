@@ -15,8 +15,7 @@ from postprocess.base import files, strict_json
 from postprocess.base.formats import SECONDS
 from postprocess.base.strict_json import JsonObject
 from postprocess.model.case import Case
-from postprocess.model.lateness import Lateness
-from postprocess.model.measurement import CaseRecord, LaunchProvenance, Measurement, measure_trials
+from postprocess.model.measurement import CaseRecord, Lateness, LaunchProvenance, Measurement, measure_trials
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import mpicost_schema
 from postprocess.parsers.lateness import parse_lateness

@@ -1,7 +1,7 @@
 """What every check shares: one job per program, environment and layout, with one start or several in it."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -19,22 +19,9 @@ from postprocess.base.files import read_text
 from postprocess.base.sanitize import quote_word
 from postprocess.judging.outcome import assess_launch
 from postprocess.judging.retest import RetestTarget, list_avoided_nodes, list_wanted_nodes, select_targets
+from postprocess.model import options
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import LaunchOutcome, select_places
-from postprocess.model.options import (
-    AGAIN,
-    FAMILY,
-    LAUNCHES,
-    PLANTED,
-    PROGRAM,
-    RESTING,
-    STRICT,
-    TIME_LIMIT,
-    WANTED,
-    WantedRoutine,
-    find_resting_reason,
-    select_wanted,
-)
 from postprocess.model.plan import PlannedLaunch, choose_token, write_launch
 from postprocess.model.verdict import Verdict
 from reframe_checks.common.build import build_mpicost
@@ -45,13 +32,12 @@ from reframe_checks.common.selection_guard import guard_selection, note_case
 from reframe_checks.common.user_options import is_in_session, list_reference_roots, read_choice, resolve
 from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
-from site_configs.schema.environment_facts import EnvironmentFacts
-from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.schema.facts import EnvironmentFacts, PartitionFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout
-from site_configs.topology.machine import read_quota_cpus, write_limits_command
+from site_configs.topology.machine import is_within_limits, read_quota_cpus, write_limits_command
 
 if not is_in_session():
     guard_selection()
@@ -113,7 +99,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     #:
     #: :default: ``True``, since ReFrame alone would pass it; ``False`` in a session of ``./plumbline``, which
     #:     gives such a case a verdict of its own
-    strict = variable(typ.Bool, value=read_choice(STRICT.variable, not is_in_session()))
+    strict = variable(typ.Bool, value=read_choice(options.STRICT.variable, not is_in_session()))
 
     #: Directories in which references are looked for, the first one first: ``["mine", "reference_data"]``.
     #:
@@ -152,14 +138,14 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         """Run where the layout is measured. A check of which nothing was chosen runs nowhere."""
         self.processes, self.num_tasks_per_node = map(int, self.layout.split("x"))
         self.num_tasks = self.processes
-        programs = read_choice(PROGRAM.variable, [])
+        programs = read_choice(options.PROGRAM.variable, [])
         wanted = not programs or self.program in programs
-        wanted = wanted and self.family == read_choice(FAMILY, "")
-        if read_choice(AGAIN, None) is not None:
+        wanted = wanted and self.family == read_choice(options.FAMILY, "")
+        if read_choice(options.AGAIN, None) is not None:
             retest_targets = self.retest_targets()
             self.valid_prog_environs = sorted({target.environment for target in retest_targets})
             wanted = wanted and bool(retest_targets)
-        beyond = self.number > 1 and read_choice(LAUNCHES, None) is not None
+        beyond = self.number > 1 and read_choice(options.LAUNCHES, None) is not None
         places = self.places_of_number() if beyond else []
         if beyond:
             there = {place.environment for place in places}
@@ -170,7 +156,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             for part in runtime().system.partitions
             if wanted
             and (not beyond or part.fullname in {place.partition for place in places})
-            and (read_choice(AGAIN, None) is None or self.retest_targets(partition=part.name))
+            and (read_choice(options.AGAIN, None) is None or self.retest_targets(partition=part.name))
             and self.measures_on(part)
             and Layout(self.processes, self.num_tasks_per_node) in self.layouts_on(part)
         ]
@@ -178,7 +164,6 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             self.note_choices()
 
     def layouts_on(self, part) -> list[Layout]:
-        """Return the layouts that are measured on a partition."""
         return list_layouts_on(part)
 
     def note_choices(self) -> None:
@@ -200,12 +185,12 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     def places_of_number(self) -> list[LaunchPlace]:
         """Return the places that ask for a launch of this number; all pairs of their parts get it."""
         layout = {"processes": self.processes, "per_node": self.num_tasks_per_node}
-        counts = read_choice(LAUNCHES, [])
+        counts = read_choice(options.LAUNCHES, [])
         return select_places(counts, self.number, program=self.program, **layout)
 
     def retest_targets(self, **place: str) -> list[RetestTarget]:
         """Return what a confirmation run measures of this check; nothing in another session."""
-        return select_targets(read_choice(AGAIN, []), program=self.program, layout=self.layout, **place)
+        return select_targets(read_choice(options.AGAIN, []), program=self.program, layout=self.layout, **place)
 
     def is_selected(self, routine: str) -> bool:
         """Return whether a routine is measured: in a confirmation run only if it was slow here.
@@ -215,17 +200,17 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         """
         if (wanted := self.wanted_routines()) is not None and routine not in wanted:
             return False
-        if read_choice(AGAIN, None) is None:
+        if read_choice(options.AGAIN, None) is None:
             return True
         here = self.local_retest_targets() or self.retest_targets()
         return routine in {target.routine for target in here}
 
-    def wanted_routines(self) -> dict[str, WantedRoutine] | None:
+    def wanted_routines(self) -> dict[str, options.WantedRoutine] | None:
         """Return what rules ask for here, by routine, as far as the place is known; None without rules."""
         place = {"program": self.program, "layout": self.layout}
         if self.current_partition is not None:
             place["partition"] = self.current_partition.name
-        return select_wanted(read_choice(WANTED, None), **place)
+        return options.select_wanted(read_choice(options.WANTED, None), **place)
 
     def local_retest_targets(self) -> list[RetestTarget]:
         """Return what a confirmation run measures at this place, as far as the place is known yet."""
@@ -250,9 +235,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         nodes = min(self.facts.nodes, usable["count"]) if usable else self.facts.nodes
         avoided = list_avoided_nodes(self.local_retest_targets(), nodes, needed)
         backend = self.current_partition.scheduler.registered_name
-        options = find_scheduler(backend).exclude_nodes(avoided, backend) if avoided else []
-        self.anywhere = bool(avoided) and not options
-        self.job.options += options
+        kept_off = find_scheduler(backend).exclude_nodes(avoided, backend) if avoided else []
+        self.anywhere = bool(avoided) and not kept_off
+        self.job.options += kept_off
 
     @run_after("setup")
     def keep_nodes(self):
@@ -280,7 +265,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def resolve_settings(self):
         """Resolve the variables that user, site and references may set."""
-        for name in (*self.site_variables, TIME_LIMIT):
+        for name in (*self.site_variables, options.TIME_LIMIT):
             value = resolve(
                 getattr(self, name),
                 outside=self.value_from_setvar(name),
@@ -319,7 +304,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     def skip_resting(self, launch: PlannedLaunch) -> PlannedLaunch:
         """Skip all cases of a launch that is left to a later night."""
         place = launch.partition, launch.environment, launch.program
-        reason = find_resting_reason(read_choice(RESTING, []), *place)
+        reason = options.find_resting_reason(read_choice(options.RESTING, []), *place)
         return launch.skip_all(reason) if reason else launch
 
     def planned_launch(self, **more) -> PlannedLaunch:
@@ -336,7 +321,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             "by_hand": self.environment_facts.by_hand,
             "transports": dict(self.environment_facts.transports),
             "standard_abi": self.environment_facts.standard_abi,
-            "planted": self.current_environ.name in read_choice(PLANTED, []),
+            "planted": self.current_environ.name in read_choice(options.PLANTED, []),
             "anywhere": self.anywhere,
             "accepts": collect_waivers(self.facts.accept, self.environment_facts.accept),
         }
@@ -372,23 +357,21 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_before("performance")
     def set_references(self):
-        """Make each case a performance variable, and give ReFrame its band if it has a comparable reference."""
+        """Make each case a performance variable, and give ReFrame its band if it has a comparable reference.
+
+        Launches whose values are held against no reference have none.
+        """
         if self.is_dry_run():
             return
-        measured = {
-            name: each
-            for _, outcome in self.iter_whole_launches()
-            for name, each in outcome.records.measurements.items()
-        }
+        whole = [(launch, outcome) for launch, outcome in self.iter_whole_launches() if launch.asserted]
+        measured = {name: each for _, outcome in whole for name, each in outcome.records.measurements.items()}
         scales = {name: find_shown_scale(each.unit) for name, each in measured.items()}
         self.perf_variables = {
             name: sn.make_performance_function(sn.defer(each.value * scales[name].factor), scales[name].unit)
             for name, each in measured.items()
         }
         place = (self.current_partition.fullname, self.current_environ.name)
-        self.known = find_bands(
-            place, [Path(root) for root in self.reference_roots], self.iter_whole_launches()
-        )
+        self.known = find_bands(place, [Path(root) for root in self.reference_roots], whole)
         self.reference = {
             self.current_partition.fullname: {
                 name: (center * scales[name].factor, lower, upper, scales[name].unit)
@@ -431,6 +414,41 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             site = runtime().site_config.sources[-1]
             raise PerformanceError(self.known.explain_unjudged(missing, launches, site))
 
+    def launcher_words(self) -> str:
+        """Return the words that start the launch of this job, in front of a program."""
+        self.job.num_tasks = self.num_tasks
+        self.job.num_tasks_per_node = self.num_tasks_per_node
+        return self.job.launcher.run_command(self.job)
+
+    def lines_of_mpicost(
+        self, start: PlannedLaunch, words: str, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> Iterator[str]:
+        """Yield the commands of one start of several in a job; mpicost needs no witness.
+
+        :param variables: of this start alone; the launcher's own words may name them
+        """
+        program = str(getattr(self.mpicost, "program", "mpicost"))
+        run = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", words]
+        run += map(quote_word, [program, *start.options, f"--token={start.token}"])
+        exports = "".join(f"export {name}={quote_word(text)}; " for name, text in variables.items())
+        line = f"{' '.join(run)} > /dev/null"
+        yield self.line_of_moment(start)
+        yield f"({exports}{line})" if exports else line
+        yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
+        yield self.line_of_moment(start)
+
+    def limit_job(self, starts: Sequence[PlannedLaunch], rounds: int = 1) -> None:
+        """Limit the job: all starts need time to start, and one of each round its whole time."""
+        longest = rounds * max((start.time_limit for start in starts), default=0)
+        self.time_limit = f"{int(SECONDS_TO_START * (1 + len(starts) / 4) + longest)}s"
+
+    def run_lines(self, lines: Sequence[str]) -> None:
+        """Let the job run these commands, which start the program themselves."""
+        self.prerun_cmds = lines
+        self.job.launcher = getlauncher("local")()
+        self.executable = "true"
+        self.executable_opts: list[str] = []
+
     def line_of_moment(self, launch: PlannedLaunch) -> str:
         """Return the command that writes down when a start begins or ends.
 
@@ -443,8 +461,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         batch = find_scheduler(self.current_partition.scheduler.registered_name).batch
         return write_limits_command(launch.limits(self.session), None if batch else read_quota_cpus())
 
+    def allowed_sizes(self, routine: str, sizes: Iterable[int], limits: Mapping[str, int]) -> list[int]:
+        """Return those of some sizes that a site's limits allow at this process count."""
+        return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
+
     def started(self) -> list[PlannedLaunch]:
-        """Return the starts that have something to measure."""
         return [launch for launch in self.launches if launch.cases]
 
     def iter_whole_launches(self) -> Iterator[tuple[PlannedLaunch, LaunchOutcome]]:

@@ -16,27 +16,13 @@ from postprocess.base.files import read_text, write_text
 from postprocess.base.processes import start_module
 from postprocess.base.records import read_record
 from postprocess.base.sanitize import quote_word, quote_words
-from reframe_checks.common.mpi_files import (
-    compare_files,
-    keep_files,
-    print_abi_files,
-    print_container_files,
-    print_wrapped_files,
-)
 from reframe_checks.common.selection_guard import refuse_unmatched_choices
 from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
 from site_configs.mpi.layers import LIBRARY
-from site_configs.programs.installed import (
-    CMAKE,
-    SPACK,
-    STANDARD_ABI,
-    find_executable,
-    find_program_source,
-    read_facts,
-)
+from site_configs.programs import installed
 from site_configs.programs.program import PRODUCTS
-from site_configs.schema.environment_facts import EnvironmentFacts
+from site_configs.schema.facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from spack_envs.installation import RECORD, BuiltBinary, Installation, keep_installed, write_program
@@ -83,12 +69,14 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 
         A program that cannot be had is not an error here: the checks that need it say why they are skipped.
         """
-        self.origin = find_program_source(self.name_of_program, self.current_environ.extras, self.spack)
-        if self.origin == SPACK:
+        self.origin = installed.find_program_source(
+            self.name_of_program, self.current_environ.extras, self.spack
+        )
+        if self.origin == installed.SPACK:
             self.build_with_spack()
-        elif self.origin == CMAKE and self.spec:
+        elif self.origin == installed.CMAKE and self.spec:
             self.build_spec()
-        elif self.origin == CMAKE:
+        elif self.origin == installed.CMAKE:
             self.build_with_cmake()
         else:
             self.build_system = "CustomBuild"
@@ -105,7 +93,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     def spec(self) -> str:
         """What the site's own Spack installs (``spack_spec``); empty where it has none, or is not asked."""
         extras = self.current_environ.extras
-        return "" if extras.get(STANDARD_ABI) else extras.get("spack_spec", "")
+        return "" if extras.get(installed.STANDARD_ABI) else extras.get("spack_spec", "")
 
     def build_spec(self):
         """Build by ReFrame's own support of Spack, into the install tree that the site's Spack has.
@@ -137,17 +125,17 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         if not self.origin:
             return True
         roots = {work_directory(), Path(os.environ.get(SESSION, work_directory()))}
-        if self.origin == SPACK:
+        if self.origin == installed.SPACK:
             done = read_record(Path(self.stagedir, RESULT), Installation)
             self.folder = done.folder
         else:
             self.folder = self.folder_without_spack()
         sample = PRODUCTS[self.name_of_program].sample
-        self.program = find_executable(self.folder, sample)
+        self.program = installed.find_executable(self.folder, sample)
         if not self.program or not os.access(self.program, os.X_OK):
             raise SanityError(f"the build ended well but {self.folder} has no {sample}")
         for root in roots:
-            if self.origin == SPACK:
+            if self.origin == installed.SPACK:
                 self.kept = keep_installed(root, self.current_environ.name, done)
             else:
                 self.kept = self.program_without_spack()
@@ -155,19 +143,73 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         return True
 
     def folder_without_spack(self) -> Path:
-        """Return the folder of a site's or wheel's program."""
         return Path(self.current_environ.extras["programs"][self.name_of_program])
 
     def program_without_spack(self) -> BuiltBinary:
-        """Return the facts in its executable."""
         path = self.folder / PRODUCTS[self.name_of_program].single
         about = (self.current_environ.name, self.name_of_program, str(path), self.origin)
-        facts = read_facts(self.program)
+        facts = installed.read_facts(self.program)
         built = BuiltBinary(*about, facts.version, facts.compiler, facts.flags)
-        if self.origin == CMAKE and self.spec:
+        if self.origin == installed.CMAKE and self.spec:
             told = read_record(Path(self.folder.parent, RECORD), dict[str, str])
             return replace(built, spec=told["spec"])
         return built
+
+
+# Which files of an MPI a program is built with, by size and time of change: commands that print them.
+#
+# An MPI may be replaced where it lies, by older files too. What merely compares times builds nothing anew then.
+#
+# Environments may share a build, and each knows its MPI by files of its own. So each keeps its list in the
+# folder of the build, and compares with that alone. Who finds another MPI empties the folder, with all lists in
+# it: then others find none of theirs, and keep what was built since.
+FILES = "mpi_files"  #: in the stage directory, and with the name of who compares, in the folder of the build
+PROBE = "mpi_files"  #: in the stage directory; a program of MPI's header alone
+#: Of lines, those that are paths of files that are there: not those that a compiler makes and removes, nor what
+#: is compiled to ask it, which some name by a path of this very session.
+STATE = f"grep '^/' | grep -v '/{PROBE}[.][a-z]*$' | sort -u | xargs -r -d '\\n' stat -Lc '%n %s %Y'"
+
+
+def print_state(paths: str) -> str:
+    """Return a command that prints name, size and time of change of files. It never fails.
+
+    :param paths: commands that print paths, and perhaps other lines
+    """
+    return f"{{ {{ {paths}; }} 2>/dev/null | {STATE} 2>/dev/null || true; }}"
+
+
+def print_wrapped_files(wrapper: str) -> str:
+    """Return commands that print a wrapper, the headers that it includes and the libraries that it links."""
+    source, library = f"{PROBE}.c", f"{PROBE}.so"
+    return "; ".join(
+        [
+            f"printf '#include <mpi.h>\\n' > {source}",
+            f"printf '%s\\n' {wrapper}",
+            f"{wrapper} -M {source} | tr -s ' \\\\' '\\n\\n'",
+            f"{wrapper} -shared -fPIC {source} -o {library} -Wl,-t",
+        ]
+    )
+
+
+def print_abi_files(library: str) -> str:
+    """Return commands that print the library of the standard ABI, and where its header may be."""
+    above = " ".join(f'"$(dirname {library})/{up}include/mpi_abi.h"' for up in ("../", "../../", "../../../"))
+    return f"printf '%s\\n' {library} {above}"
+
+
+def compare_files(paths: str, folder: Path, user: str) -> Iterator[str]:
+    """Yield commands that empty the folder of a build if the MPI of one who uses it is not the one of before.
+
+    :param paths: commands that print paths, and perhaps other lines
+    """
+    place, before = quote_word(str(folder)), quote_word(str(folder / f"{FILES}.{user}"))
+    yield f"{print_state(paths)} > {FILES}"
+    yield f"test ! -e {before} || cmp -s {FILES} {before} || {{ rm -rf {place}; mkdir -p {place}; }}"
+
+
+def keep_files(folder: Path, user: str) -> Iterator[str]:
+    """Yield the command that keeps what :func:`compare_files` compares next time."""
+    yield f"cp {FILES} {quote_word(str(folder / f'{FILES}.{user}'))}"
 
 
 def write_script(path: Path, container: Sequence[str], program: str) -> Iterator[str]:
@@ -211,7 +253,7 @@ def choose_mpi(facts: EnvironmentFacts, folder: Path, variable: str) -> CmakeMpi
         script = folder / "container" / "mpicc"
         compiler = f"-DCMAKE_C_COMPILER={quote_word(str(script))}"
         commands = write_script(script, facts.container, facts.wrappers[0])
-        own = print_container_files(facts.container)
+        own = f"printf '%s\\n' {quote_words(facts.container)}"  # its image is among the words
         return CmakeMpi([compiler, "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"], own, [*commands])
     wrappers = " || ".join(f"command -v {quote_word(wrapper)}" for wrapper in facts.wrappers)
     wrapper = f'"$({wrappers})"'  # found once the modules are loaded
@@ -268,5 +310,4 @@ class build_mpicost(BuildProgram):
         ]
 
     def folder_without_spack(self) -> Path:
-        """Return the folder into which CMake installed it."""
         return Path(read_text(Path(self.stagedir, LOCATION)).strip(), "bin")

@@ -83,7 +83,6 @@ def measure_rounds(job: LanguageRounds, env: Mapping[str, str]) -> None:
 
 
 def run(job: LanguageRounds, program: Program, env: Mapping[str, str]) -> Ran:
-    """Start a program once."""
     return run_exchange(program, job.launcher, job.options, env, job.limit)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from reframe.core.runtime import runtime
 
 from reframe_checks.common.user_options import select_layouts
-from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.schema.facts import PartitionFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.topology.gpus import list_gpu_layouts
 from site_configs.topology.layouts import Layout, list_kernel_layouts

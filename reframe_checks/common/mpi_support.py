@@ -14,7 +14,7 @@ from reframe.core.runtime import runtime, temp_environment
 
 from postprocess.model.routines.benchmark import Benchmark
 from site_configs.mpi.probe import find_companion_launcher
-from site_configs.schema.environment_facts import EnvironmentFacts
+from site_configs.schema.facts import EnvironmentFacts
 
 #: Launchers of ReFrame's that come with an MPI, each with its program.
 OWN_LAUNCHERS = {

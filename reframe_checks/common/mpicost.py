@@ -11,26 +11,13 @@ from postprocess.base.sanitize import quote_word
 from postprocess.model.case import Case
 from postprocess.model.options import AS_REFERENCES, BUDGET, ROUND_COUNT, TRIAL_COUNT
 from postprocess.model.plan import PlannedLaunch, SkippedCase
+from postprocess.model.routines import mpicost as suite
 from postprocess.model.routines.benchmark import LOOP
-from postprocess.model.routines.mpicost import (
-    CACHE,
-    CACHES,
-    CONTROLS,
-    FLUSH,
-    SECONDS_PER_LAYOUT,
-    SYNC,
-    TRIAL_ROUNDS,
-    TRIALS,
-    VISIT,
-    WARM,
-    find_routine,
-    format_routines,
-)
 from postprocess.references.catalog import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.selection_guard import note_choice
 from reframe_checks.common.user_options import read_choice
-from site_configs.topology.machine import is_within_limits, measure_flush_seconds
+from site_configs.topology.machine import measure_flush_seconds
 
 
 def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:
@@ -39,7 +26,7 @@ def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:
     :param size: bytes by the routine's convention: of a block between two processes, or of a vector.
     :raises ValueError: if mpicost has no such routine.
     """
-    return find_routine(routine).count_blocks(processes) * size
+    return suite.find_routine(routine).count_blocks(processes) * size
 
 
 SECONDS_PER_TRIAL = 0.1  #: allowed, not expected
@@ -92,25 +79,25 @@ class MpicostCheck(LaunchCheck, family=True):
     #: Timed calls per case, of which the first is dropped.
     #:
     #: :default: ``51``, as in the papers; in a night those of its references
-    trials = variable(int, value=read_choice("trials", TRIALS))
+    trials = variable(int, value=read_choice("trials", suite.TRIALS))
 
     #: Times that a launch visits each case, in another random order every time, for a share of its trials: what
     #: changes within a launch is in all cases alike. A visit has two trials at least.
     #:
     #: :default: ``5``; in a night those of its references
-    trial_rounds = variable(int, value=read_choice(ROUND_COUNT.variable, TRIAL_ROUNDS))
+    trial_rounds = variable(int, value=read_choice(ROUND_COUNT.variable, suite.TRIAL_ROUNDS))
 
     #: ``evict`` both buffers from the caches before each trial, ``flush`` the caches by a walk through more
     #: memory than they hold, as in the papers, or leave them ``warm``.
     #:
     #: :default: ``evict``: its cost does not grow with the caches, and launches differ less
-    cache = variable(str, value=read_choice("cache", CACHE))
+    cache = variable(str, value=read_choice("cache", suite.CACHE))
 
     #: What starts the processes of a trial together: ``dissemination``, ``barrier`` or ``window``; ``loop``: a
     #: trial is as many calls as last 10 ms, after one synchronisation, with warm caches.
     #:
     #: :default: ``dissemination``, which is the same algorithm with every MPI
-    sync = variable(str, value=read_choice("sync", SYNC))
+    sync = variable(str, value=read_choice("sync", suite.SYNC))
 
     #: Most seconds of work before the first case; none in simulated time. Processors that were idle are slow at
     #: first, and cases come in random order: what came first was up to 40% slower. It ends where none speeds up
@@ -122,7 +109,7 @@ class MpicostCheck(LaunchCheck, family=True):
     #: Seconds that a night may take for all launches of this layout with one MPI.
     #:
     #: :default: ``30``
-    seconds_per_layout = variable(int, value=read_choice(BUDGET.variable, SECONDS_PER_LAYOUT))
+    seconds_per_layout = variable(int, value=read_choice(BUDGET.variable, suite.SECONDS_PER_LAYOUT))
 
     #: Partners of rank 0 in ping-pong (``[1, 3]``), one after the other; every other process if empty.
     #:
@@ -135,20 +122,20 @@ class MpicostCheck(LaunchCheck, family=True):
         if not self.table or not all(self.table.values()):
             raise ValueError("table: give every routine of the family a size, [0] for no payload")
         for routine in self.table:
-            find_routine(routine)  # one that is not known here would lack its place in every analysis
+            suite.find_routine(routine)  # one that is not known here would lack its place in every analysis
 
     def measures_on(self, part) -> bool:
         """Return whether anything of the family was chosen, in a state of the caches that mpicost knows."""
-        return self.cache in CACHES and any(
+        return self.cache in suite.CACHES and any(
             self.partners(routine) and self.chosen_sizes(routine)
             for routine in self.chosen_routines()
-            if not (part.extras.get("exact") and routine in CONTROLS)
+            if not (part.extras.get("exact") and routine in suite.CONTROLS)
         )
 
     def planned_launches(self) -> list[PlannedLaunch]:
         """Return the one start of this job, with a time limit, by default from its cases."""
         if self.sync == LOOP:
-            self.cache = WARM  # only the first of its calls could be cold
+            self.cache = suite.WARM  # only the first of its calls could be cold
         cases = list(self.all_cases())
         if self.time_limit is None:  # type: ignore[has-type]  # a variable of ReFrame's
             seconds = len(cases) * self.trials * self.allowed_trial_seconds()
@@ -159,7 +146,7 @@ class MpicostCheck(LaunchCheck, family=True):
         skipped = {skip.case for skip in skips}
         launch = self.planned_launch(
             trials=self.trials,
-            rounds=max(1, min(self.trial_rounds, self.trials // VISIT)),
+            rounds=max(1, min(self.trial_rounds, self.trials // suite.VISIT)),
             budget=float(self.seconds_per_layout),
             time_limit=float(self.time_limit),
             cases=tuple(case for case in cases if case not in skipped),
@@ -169,7 +156,7 @@ class MpicostCheck(LaunchCheck, family=True):
 
     def allowed_trial_seconds(self) -> float:
         """Return the seconds that a trial may take on average, by what a flush was measured to take here."""
-        flush = FLUSHES_PER_TRIAL * measure_flush_seconds() if self.cache == FLUSH else 0.0
+        flush = FLUSHES_PER_TRIAL * measure_flush_seconds() if self.cache == suite.FLUSH else 0.0
         return SECONDS_PER_TRIAL + flush
 
     def value_of_references(self, name: str) -> int | None:
@@ -187,7 +174,7 @@ class MpicostCheck(LaunchCheck, family=True):
 
     def explain_impossible(self, case: Case) -> SkippedCase | None:
         """Explain why a case cannot be timed, or would end all others of its launch; None if it can be run."""
-        if self.facts.exact and find_routine(case.routine).local:
+        if self.facts.exact and suite.find_routine(case.routine).local:
             return SkippedCase(case, "what a process computes takes no simulated time")
         known = self.current_environ.extras.get("impossible", {})
         what = f"{case.routine}:{case.bytes}"
@@ -217,7 +204,7 @@ class MpicostCheck(LaunchCheck, family=True):
     def options_of(self, launch: PlannedLaunch) -> list[str]:
         """Return the options of mpicost, without the token of the launch."""
         options = [
-            f"--routine={format_routines(launch.cases)}",
+            f"--routine={suite.format_routines(launch.cases)}",
             f"--trials={self.trials}",
             f"--rounds={launch.rounds}",
             f"--cache={self.cache}",
@@ -232,23 +219,22 @@ class MpicostCheck(LaunchCheck, family=True):
         return options
 
     def chosen_routines(self) -> list[str]:
-        """Return the routines of the family that are measured."""
         wanted = self.routines or self.table
         return [each for each in self.table if each in wanted and self.is_selected(each)]
 
     def note_choices(self) -> None:
         """Note the routines, sizes, partners and caches that were chosen, and which of them are here."""
         measured = self.chosen_routines()
-        sized = [each for each in measured if self.table[each] != [0] and each not in CONTROLS]
+        sized = [each for each in measured if self.table[each] != [0] and each not in suite.CONTROLS]
         if "routines" in self.set_by_setvar:
             note_choice("routines", self.routines, measured, self.table)
         if "sizes" in self.set_by_setvar:
-            there = [n for n in self.sizes if any(find_routine(each).has_size(n) for each in sized)]
+            there = [n for n in self.sizes if any(suite.find_routine(each).has_size(n) for each in sized)]
             note_choice("sizes", self.sizes, there)
         if "peers" in self.set_by_setvar:
             note_choice("peers", self.peers, [n for n in self.peers if 0 < n < self.processes])
         if "cache" in self.set_by_setvar:
-            note_choice("cache", [self.cache], CACHES, CACHES)
+            note_choice("cache", [self.cache], suite.CACHES, suite.CACHES)
 
     def chosen_peers(self) -> list[int]:
         """Return the partners that were chosen, as far as there are so many processes; empty for all."""
@@ -257,7 +243,7 @@ class MpicostCheck(LaunchCheck, family=True):
 
     def partners(self, routine: str) -> list[int]:
         """Return the partners with which a routine is measured: of one in pairs, other processes in turn."""
-        if not find_routine(routine).in_pairs:
+        if not suite.find_routine(routine).in_pairs:
             return [0]
         return self.chosen_peers() or ([] if self.peers else list(range(1, self.processes)))
 
@@ -266,11 +252,10 @@ class MpicostCheck(LaunchCheck, family=True):
         own = self.table[routine]
         wanted = (self.wanted_routines() or {}).get(routine)
         chosen = (wanted and wanted.sizes) or self.sizes
-        asked = [size for size in chosen if find_routine(routine).has_size(size)]
-        kept = own == [0] or routine in CONTROLS or not chosen
-        sizes = own if kept else asked
+        asked = [size for size in chosen if suite.find_routine(routine).has_size(size)]
+        kept = own == [0] or routine in suite.CONTROLS or not chosen
         limits = {} if self.routines or wanted else self.left_out_above
-        return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
+        return self.allowed_sizes(routine, own if kept else asked, limits)
 
     def all_cases(self) -> Iterator[Case]:
         """Return the cases of this launch and those that are skipped.
@@ -279,8 +264,26 @@ class MpicostCheck(LaunchCheck, family=True):
         """
         exact = self.facts.exact
         for routine in self.chosen_routines():
-            if exact and routine in CONTROLS:
+            if exact and routine in suite.CONTROLS:
                 continue
             for size in self.chosen_sizes(routine):
                 for peer in self.partners(routine):
                     yield self.case(routine=routine, peer=peer, cache=self.cache, sync=self.sync, bytes=size)
+
+
+class RequestedCheck(MpicostCheck, family=True):
+    """A family whose routines are measured where they were named: by ``--family``, or ``--routine``."""
+
+    def chosen_routines(self) -> list[str]:
+        wanted = self.wanted_routines() or {}
+        return super().chosen_routines() if self.routines or wanted else []
+
+
+class PartnerCheck(MpicostCheck, family=True):
+    """A family of a paper in which rank 0 plays with one partner, unless others were chosen."""
+
+    def chosen_peers(self) -> list[int]:
+        """Return the partners that were chosen; if none was the first rank of another node, or the last."""
+        chosen = read_choice("peers", [])
+        nearest = min(self.num_tasks_per_node, self.processes - 1)
+        return [peer for peer in chosen if peer < self.processes] if chosen else [nearest]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import reframe as rfm
-from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_before, variable
 from reframe.utility import typecheck as typ
 
@@ -28,13 +27,11 @@ from postprocess.model.routines.requested import REQUESTED
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.mpi_support import explain_unsupported
 from reframe_checks.common.selection_guard import note_choice
-from reframe_checks.common.several_starts import launcher_words
 from reframe_checks.common.user_options import is_in_session, read_choice
 from site_configs.mpi.family import identify_library
 from site_configs.programs.installed import explain_missing_program, find_executable
 from site_configs.programs.program import PROGRAMS
 from site_configs.schema.reframe_request import current_request
-from site_configs.topology.machine import is_within_limits
 from spack_envs.installation import FOLDER, write_program
 
 POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
@@ -132,11 +129,6 @@ class OsuImbCheck(LaunchCheck, family=True):
         self.limit_job(starts)
         return starts
 
-    def limit_job(self, starts: list[PlannedLaunch], rounds: int = 1) -> None:
-        """Limit the job: all starts need time to start, and one of each round its whole time."""
-        longest = rounds * max((start.time_limit for start in starts), default=0)
-        self.time_limit = f"{int(SECONDS_TO_START * (1 + len(starts) / 4) + longest)}s"
-
     def limit_of_start(self, cases: Sequence[Case]) -> float:
         """Return the seconds that a start may take: the user's, else by its cases."""
         return float(self.time_limit or SECONDS_TO_START + SECONDS_PER_CASE * len(cases))
@@ -189,12 +181,6 @@ class OsuImbCheck(LaunchCheck, family=True):
         windows = count_iterations(self.iterations, windows=True)
         return {"iterations": self.iterations, WINDOW_ITERATIONS: windows}
 
-    @run_before("performance")
-    def drop_times(self):
-        """Hold nothing against references where only data is verified."""
-        if self.validates:
-            self.perf_variables = {}
-
     @run_before("run")
     def keep_builds(self):
         """Keep beside the launches what ran: under a ReFrame of the site's own they are a session."""
@@ -205,10 +191,8 @@ class OsuImbCheck(LaunchCheck, family=True):
     @run_before("run")
     def set_commands(self):
         """Write the starts, one after the other, each ended at its limit, whatever the one before did."""
-        launch_words = launcher_words(self)
-        self.prerun_cmds = [line for start in self.started() for line in self.lines_of(start, launch_words)]
-        self.job.launcher = getlauncher("local")()
-        self.executable = "true"
+        words = self.launcher_words()
+        self.run_lines([line for start in self.started() for line in self.lines_of(start, words)])
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
@@ -241,7 +225,6 @@ class OsuImbCheck(LaunchCheck, family=True):
         return str(find_executable(folder, start.executable) or folder / start.executable)
 
     def built_for(self, _: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
-        """Return the build of the program of a start."""
         return self.built
 
     def note_choices(self) -> None:
@@ -254,10 +237,10 @@ class OsuImbCheck(LaunchCheck, family=True):
             there = [n for benchmark in measured if benchmark.sizes is None for n in self.sizes_of(benchmark)]
             note_choice("sizes", self.sizes, there)
         if "cache" in self.set_by_setvar:
-            note_choice("cache", [self.cache], self.caches, self.caches)
+            caches = PROGRAMS[self.program].caches
+            note_choice("cache", [self.cache], caches, caches)
 
     def chosen_benchmarks(self) -> list[Benchmark]:
-        """Return the benchmarks of the table that are measured at this process count."""
         layout = self.processes, self.num_tasks_per_node
         wanted = [each for each in self.table if each.is_measured_at(*layout)]
         sync, peers = read_choice("sync", ""), read_choice("peers", [])
@@ -279,8 +262,4 @@ class OsuImbCheck(LaunchCheck, family=True):
         wanted = (self.wanted_routines() or {}).get(benchmark.routine)
         limits = {} if self.routines or wanted else self.left_out_above
         asked = (wanted and wanted.sizes) or self.sizes or [*self.own_sizes, *benchmark.larger]
-        return [
-            size
-            for size in benchmark.chosen_sizes(asked)
-            if is_within_limits(limits, benchmark.routine, size, self.processes)
-        ]
+        return self.allowed_sizes(benchmark.routine, benchmark.chosen_sizes(asked), limits)

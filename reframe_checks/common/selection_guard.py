@@ -109,7 +109,7 @@ def refuse_empty_runs() -> None:
     def run_some_cases(runner: Any, testcases: Sequence[Any], *more: Any, **named: Any) -> Any:
         if not testcases:
             atexit.unregister(fail_if_empty)
-            sys.exit(f"plumbline: {explain_empty_run()}")
+            sys.exit(f"plumbline: {explain_nothing('was run')}")
         return run_cases(runner, testcases, *more, **named)
 
     Runner.runall = run_some_cases
@@ -170,13 +170,9 @@ def fail_if_empty() -> None:
     if set_up:
         return
     sys.stdout.flush()
-    sys.stderr.write(f"plumbline: {explain_empty_run()}\n")
+    sys.stderr.write(f"plumbline: {explain_nothing('was run')}\n")
     sys.stderr.flush()
     os._exit(EMPTY)
-
-
-def explain_empty_run() -> str:
-    return explain_nothing("was run")
 
 
 def explain_nothing(what: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from postprocess.model.options import WANTED, check_choice
 from site_configs.common import work_directory
-from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.schema.facts import PartitionFacts
 from site_configs.schema.reframe_request import FILE, current_request
 from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout

@@ -14,12 +14,10 @@ from postprocess.base.workdir import WorkDirectory
 from site_configs.mpi import login_node
 from site_configs.mpi.family import parse_mpi_word
 from site_configs.mpi.inventory import take_inventory
-from site_configs.mpi.login_node import LoginMpis
 from site_configs.mpi.wheels import FAMILIES
 from site_configs.schedulers import registry
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.module_systems import ModuleSystem, module_system
-from site_configs.schedulers.registry import SchedulerError
 from site_configs.topology.machine import Machine, read_machine, read_usable_threads
 
 NONE = "none"  #: the word with which people say that there is no scheduler
@@ -32,7 +30,7 @@ class MachineSurvey:
     machine: Machine
     scheduler: Scheduler | None
     modules: ModuleSystem
-    mpis: LoginMpis
+    mpis: login_node.LoginMpis
     threads_per_core: int = 1  #: of the machine, that this process may use
     cray_modules: tuple[str, ...] = ()
 
@@ -68,7 +66,7 @@ def find_scheduler(progress: Progress) -> Scheduler | None:
     """Find the machine's scheduler, or None where it has none."""
     try:
         found = registry.detect_scheduler()
-    except SchedulerError as error:
+    except registry.SchedulerError as error:
         fix = f"ask again when it answers, or --scheduler {NONE} for this machine alone"
         raise UsageError(f"the scheduler does not tell what it has: {error}; {fix}") from None
     if found:
@@ -85,7 +83,7 @@ def find_mpis(
     families: Sequence[str] | None,
     find_wheels: Callable[[], Path | None],
     progress: Progress,
-) -> LoginMpis:
+) -> login_node.LoginMpis:
     """Find the MPIs. Without a scheduler they are started; on a login node they only compile a program."""
     for word in families or ():
         asked = parse_mpi_word(word)
@@ -98,7 +96,7 @@ def find_mpis(
     wheels = find_wheels()
     if scheduler is None:
         found = take_inventory(work, families, progress, False, wheels)
-        return LoginMpis(found.mpis, found.unusable)
+        return login_node.LoginMpis(found.mpis, found.unusable)
     if unknown := sorted(set(families or ()) - set(FAMILIES)):
         choice = ", ".join(FAMILIES)
         raise UsageError(f"--mpis: the package index has no {unknown[0]!r}: choose from {choice}")

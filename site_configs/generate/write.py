@@ -99,8 +99,6 @@ class AnnotatedValue:
 
 @dataclass(frozen=True)
 class PartitionView:
-    """One call of ``partition``."""
-
     name: str
     remark: str
     scheduler: AnnotatedValue

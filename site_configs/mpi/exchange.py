@@ -47,8 +47,6 @@ def list_options(sizes: Sequence[int]) -> list[str]:
 
 @dataclass(frozen=True)
 class Ran:
-    """A start that is over."""
-
     code: int
     output: str = ""
     stderr: str = ""

@@ -31,7 +31,6 @@ from site_configs.mpi.family import (
 )
 from site_configs.mpi.modules import find_in_modules
 from site_configs.mpi.probe import Candidate, find_on_path, probe_wrapper
-from site_configs.mpi.wheels import Imb
 from site_configs.programs.installed import ONLY_MPICOST
 from site_configs.topology.machine import Machine, read_machine
 
@@ -52,13 +51,13 @@ class Inventory:
     machine: Machine
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
-    imb: tuple[Imb, ...] = ()  #: for each MPI
+    imb: tuple[wheels.Imb, ...] = ()  #: for each MPI
 
-    def imb_of(self, mpi: Mpi) -> Imb:
+    def imb_of(self, mpi: Mpi) -> wheels.Imb:
         """Return the IMB for an MPI, as far as it needs no build."""
         if mpi.standard_abi:
-            return Imb(mpi.mpicc, mpi.module, problem=ONLY_MPICOST)
-        nothing = Imb(mpi.mpicc, mpi.module, problem="not looked for yet")
+            return wheels.Imb(mpi.mpicc, mpi.module, problem=ONLY_MPICOST)
+        nothing = wheels.Imb(mpi.mpicc, mpi.module, problem="not looked for yet")
         return next((imb for imb in self.imb if is_imb_of(imb, mpi)), nothing)
 
 
@@ -109,16 +108,11 @@ def collect_inventory(
     return inventory
 
 
-def make_prefix_candidate(prefix: str) -> Candidate:
-    """Make the candidate of an MPI that is installed below a prefix, wherever that is."""
-    root = Path(prefix)
-    return Candidate(root / "bin" / "mpicc", root / "bin" / "mpiexec", PREFIX, prefix=root)
-
-
 def probe_prefix(prefix: str, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
     """Probe the MPI that is installed below a prefix, unless that is the source of one."""
-    candidate = make_prefix_candidate(prefix)
-    if not candidate.mpicc.exists() and is_source(Path(prefix)):
+    root = Path(prefix)
+    candidate = Candidate(root / "bin" / "mpicc", root / "bin" / "mpiexec", PREFIX, prefix=root)
+    if not candidate.mpicc.exists() and is_source(root):
         fix = "build and install it (docs/layers.md says how), and name the prefix of that"
         return Unusable(prefix, PREFIX, f"it is the source of an MPI, not an installed one; {fix}")
     return probe_candidate(candidate, known, say)
@@ -163,7 +157,7 @@ def try_layer(
     layer = parse_mpi_word(word).layer
     try:
         folder = layers.find_layer_folder(layer, root, wheel_folder, say)
-    except layers.LayerError as error:
+    except wheels.WheelError as error:
         return [Unusable(word, "wheel", str(error))]
     found: list[Mpi | Unusable] = []
     for answer in answers:
@@ -206,7 +200,7 @@ def find_wheel_mpi(
         return [Unusable(word, "wheel", str(error))]
 
 
-def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, say: Say) -> Imb:
+def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, say: Say) -> wheels.Imb:
     """Find the IMB for an MPI; do not try one again that ran before and whose files are unchanged."""
     known = next((imb for imb in stored.imb if is_imb_of(imb, mpi)), None) if stored else None
     if stored and known and known.folder:
@@ -216,7 +210,7 @@ def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, 
     return wheels.try_imb(mpi, folders, say)
 
 
-def is_imb_of(imb: Imb, mpi: Mpi) -> bool:
+def is_imb_of(imb: wheels.Imb, mpi: Mpi) -> bool:
     """Return whether IMB was tried with just this MPI."""
     return (imb.mpicc, imb.module) == (mpi.mpicc, mpi.module)
 
@@ -269,7 +263,7 @@ class StoredInventory:
     machine: dict[str, Any]
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
-    imb: tuple[Imb, ...]
+    imb: tuple[wheels.Imb, ...]
 
 
 def read_stored_inventory(path: Path) -> StoredInventory | None:
@@ -313,7 +307,7 @@ def read_mpi_state(mpi: Mpi) -> FileState:
     return read_file_state(mpi.mpicc, mpi.mpiexec, *beside)
 
 
-def read_imb_state(mpi: Mpi, imb: Imb) -> FileState:
+def read_imb_state(mpi: Mpi, imb: wheels.Imb) -> FileState:
     """Read the state of all files that IMB runs with under an MPI."""
     executable = Path(imb.folder, wheels.EXECUTABLE)
     return read_file_state(mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, wheels.LIBRARY))

@@ -43,7 +43,6 @@ class Bench:
 
     @property
     def c_program(self) -> Path:
-        """The program in C, with which all others are compared."""
         return self.folder / C
 
     @cached_property
@@ -94,7 +93,7 @@ def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
 
 def prepare_intel_java(bench: Bench) -> Program:
     """Compile the program for Intel MPI's own binding, whose library lacks one that is a wheel of its own."""
-    java = find_java("java"), find_java("javac")
+    java = find_program("java", "JDK"), find_program("javac", "JDK")
     jar = Path(bench.mpi.prefix, "share", "java", "mpi.jar")
     if bench.mpi.family != "intel-mpi" or not jar.exists():
         raise Unavailable("no Java binding in this MPI")
@@ -110,7 +109,7 @@ def prepare_intel_java(bench: Bench) -> Program:
 
 def prepare_mpj(bench: Bench) -> Program:
     """Compile the program for MPJ Express, whose ranks are threads of one JVM: no MPI is in it."""
-    java = find_java("java"), find_java("javac")
+    java = find_program("java", "JDK"), find_program("javac", "JDK")
     home = bench.folder / "mpj"
     provide_jars(bench, home)
     jar = home / "lib" / "mpj.jar"
@@ -120,11 +119,14 @@ def prepare_mpj(bench: Bench) -> Program:
     return Program(command, {"MPJ_HOME": str(home)}, start, MPJ_SAYS)
 
 
-def find_java(name: str) -> str:
-    """Find a program of a JDK. Raises Unavailable if it is not there."""
+def find_program(name: str, part_of: str = "") -> str:
+    """Find a program on PATH. Raises Unavailable if it is not there.
+
+    :param part_of: what lacks then, as ``JDK``
+    """
     found = shutil.which(name)
     if found is None:
-        raise Unavailable(f"no JDK: {name} is not on PATH")
+        raise Unavailable(f"{f'no {part_of}: ' if part_of else ''}{name} is not on PATH")
     return found
 
 
@@ -149,7 +151,6 @@ NO_MODULE = re.compile(r"Fatal Error: (.*?)(?: compilation terminated|$)")  #: o
 
 
 def prepare_c(bench: Bench) -> Program:
-    """Compile the program in C."""
     bench.run(bench.mpi.mpicc, "-O2", str(SOURCES / "exchange.c"), "-o", str(bench.c_program))
     return Program((str(bench.c_program),))
 
@@ -207,14 +208,6 @@ def split_number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def find_cargo() -> str:
-    """Find cargo. Raises Unavailable if it is not there."""
-    cargo = shutil.which("cargo")
-    if cargo is None:
-        raise Unavailable("cargo is not on PATH")
-    return cargo
-
-
 def find_rust_folder(bench: Bench) -> Path:
     """Return the folder in which cargo builds for an MPI; it lasts."""
     return bench.lasting / "bindings" / f"rust-{bench.mpi.name}"
@@ -237,7 +230,7 @@ def drop_stale_build(bench: Bench, target: Path) -> None:
 
 def look_for_rust(bench: Bench) -> Program:
     """Return the program in Rust where it would be. Raises Unavailable if nothing could build it."""
-    find_cargo()
+    find_program("cargo")
     return Program((str(find_rust_folder(bench) / "release" / "exchange"),))
 
 
@@ -246,7 +239,7 @@ def prepare_rust(bench: Bench) -> Program:
 
     The crate has the MPI's header in it, of which cargo does not see that it changed.
     """
-    cargo = find_cargo()
+    cargo = find_program("cargo")
     clang = next(bench.unpack_wheel("libclang").rglob("libclang*.so*"), None)
     if clang is None:
         raise Unavailable("the wheel of libclang has no libclang.so")

@@ -102,16 +102,12 @@ class LoadedLayer:
     version: str  #: as the library tells it; empty if it does not
 
 
-class LayerError(Exception):
-    """One line: why a library below an MPI cannot be had."""
-
-
 def find_layer_folder(layer: str, root: Path, wheel_folder: Path | None, say: Callable[[str], None]) -> str:
     """Return the folder of a library below an MPI, installed if need be; empty for the MPI's own.
 
     :param layer: such as ``ucx@1.19.0``, ``ucx@/opt/ucx`` or ``ucx``
     :param root: below which wheels are installed
-    :raises LayerError: if there is none
+    :raises WheelError: if there is none
     """
     name, _, version = layer.partition("@")
     if not version:
@@ -121,15 +117,12 @@ def find_layer_folder(layer: str, root: Path, wheel_folder: Path | None, say: Ca
     else:
         if not wheels.find_wheel_prefix(name, root, version).exists():
             say(f"installing {name} {version} from its wheel")
-        try:
-            prefix = wheels.install_prefix(name, root, wheel_folder, version)
-        except wheels.WheelError as error:
-            raise LayerError(str(error)) from None
+        prefix = wheels.install_prefix(name, root, wheel_folder, version)
     known = KNOWN[name]
     below = (folder for pattern in known.folders for folder in sorted(prefix.glob(pattern)))
     found = next((folder for folder in (prefix, *below) if (folder / known.library).exists()), None)
     if found is None:
-        raise LayerError(f"{layer}: no {known.library} below {prefix}")
+        raise wheels.WheelError(f"{layer}: no {known.library} below {prefix}")
     return str(found)
 
 

@@ -42,7 +42,8 @@ def find_login_mpis(
         say(f"asking {candidate.mpicc}")
         answers.append(identify_wrapper(candidate))
     for family in wheels.FAMILIES:
-        wanted = family in families and not any(is_of_family(answer, family) for answer in answers)
+        found = {answer.family for answer in answers if isinstance(answer, Mpi)}
+        wanted = family in families and family not in found
         if wanted or (wheel_root / f"{family}-{wheels.read_locked_version(family)}").exists():
             answers.append(find_login_wheel_mpi(family, wheel_root, say, wheel_folder))
     mpis = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
@@ -102,10 +103,6 @@ def list_cray_modules(environment: Mapping[str, str]) -> list[str]:
     """List the loaded modules that make up an MPI of Cray's programming environment."""
     loaded = environment.get("LOADEDMODULES", "").split(":")
     return [name for name in loaded if name.startswith(("PrgEnv-", CRAY_MODULE))]
-
-
-def is_of_family(answer: Mpi | Unusable, family: str) -> bool:
-    return isinstance(answer, Mpi) and answer.family == family
 
 
 def find_login_wheel_mpi(family: str, root: Path, say: Say, folder: Path | None) -> Mpi | Unusable:

@@ -74,7 +74,6 @@ class Said:
 
     @property
     def end(self) -> str:
-        """The end of its errors, in one line."""
         return join_lines(COLOURS.sub("", self.errors))[-MOST_SAID:]
 
 
@@ -272,6 +271,5 @@ def load_module(modules: Sequence[str]) -> Candidate | str:
 
 
 def parse_variables(shown: str) -> dict[str, str]:
-    """Parse the variables that ``SHOW`` printed."""
     pairs = (entry.partition("=") for entry in shown.split("\0") if "=" in entry)
     return {name: value for name, _, value in pairs}

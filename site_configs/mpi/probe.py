@@ -143,15 +143,6 @@ def is_runnable(folder: Path) -> bool:
     return not os.statvfs(folder).f_flag & os.ST_NOEXEC
 
 
-def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:
-    """Run two processes with the candidate's launcher, and return their MPI_Get_library_version.
-
-    :raises ProbeError: if no such world comes up.
-    """
-    output = run_two(str(candidate.mpicc), str(candidate.mpiexec), PROGRAM, env)
-    return find_world_library(candidate.mpiexec, output, candidate.mpicc)
-
-
 def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str], *link: str) -> str:
     """Compile a program, and return what two processes of it print.
 
@@ -185,7 +176,9 @@ def probe_wrapper(candidate: Candidate) -> Mpi | Unusable:
     for family in ("intel-mpi", "openmpi"):
         needed |= build_family_environment(family, candidate.root, oversubscribed=True)
     try:
-        library = run_for_library(candidate, strip_allocation(os.environ) | needed)
+        env = strip_allocation(os.environ) | needed
+        output = run_two(str(candidate.mpicc), str(candidate.mpiexec), PROGRAM, env)
+        library = find_world_library(candidate.mpiexec, output, candidate.mpicc)
     except ProbeError as error:
         return Unusable(candidate.title, candidate.origin, str(error))
     return describe_candidate(candidate, library, dict(candidate.env))

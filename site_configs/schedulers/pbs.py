@@ -232,21 +232,9 @@ ASK_SECONDS = 30  #: for the command that tells of nodes
 SERVER_VARIABLE = "PBS_DEFAULT"  #: the variable that chooses the server
 
 
-def find_server_faults(environment: Mapping[str, str], access: Sequence[str]) -> Iterator[str]:
-    """Find the server that a shell chooses where the options of a site file name none."""
-    server = environment.get(SERVER_VARIABLE, "")
-    if server and not any(re.match(r"-q\s*\S*@", option) for option in access):
-        fix = f"write -q QUEUE@{server} in access if it is meant, or unset {SERVER_VARIABLE}"
-        yield f"{SERVER_VARIABLE}={server} chooses a server, and the site file names none; {fix}"
-
-
-def count_usable_of_queue(queue: str) -> UsableNodes | None:
-    """Count the usable nodes of a queue by the commands of this machine."""
-
-    def ask(words: Sequence[str]) -> str:
-        return run_step(list(words), os.environ, " ".join(words), ASK_SECONDS)
-
-    return count_usable(ask, queue)
+def ask_command(words: Sequence[str]) -> str:
+    """Run a command of PBS, and return its standard output."""
+    return run_step(list(words), os.environ, " ".join(words), ASK_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -256,18 +244,19 @@ class PbsFamily(Scheduler):
     query_commands: str = "pbsnodes, qstat"
 
     def find_choice(self, access: Sequence[str]) -> dict[str, str]:
-        """Find the machine that options of a job name, as the variables with which a shell would choose it."""
         found = [re.match(r"-q\s*[^\s@]*@(\S+)", option) for option in access]
         servers = [match[1] for match in found if match]
         return {SERVER_VARIABLE: servers[-1]} if servers else {}
 
     def count_usable_nodes(self, access: Sequence[str]) -> UsableNodes | None:
-        """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
-        return count_usable_of_queue(self.find_queue_name(access))
+        return count_usable(ask_command, self.find_queue_name(access))
 
     def find_shell_faults(self, environment: Mapping[str, str], access: Sequence[str]) -> Iterator[str]:
-        """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
-        yield from find_server_faults(environment, access)
+        """Find the server that a shell chooses where the options of a site file name none."""
+        server = environment.get(SERVER_VARIABLE, "")
+        if server and not any(re.match(r"-q\s*\S*@", option) for option in access):
+            fix = f"write -q QUEUE@{server} in access if it is meant, or unset {SERVER_VARIABLE}"
+            yield f"{SERVER_VARIABLE}={server} chooses a server, and the site file names none; {fix}"
 
 
 @dataclass(frozen=True)
@@ -282,7 +271,6 @@ class Pbs(PbsFamily):
     exclusive: tuple[str, ...] = ("-q {}", "-l place=scatter:excl")
 
     def choose_machine(self, environment: Mapping[str, str]) -> Scheduler:
-        """Return this scheduler with the server that the user's shell chooses, which its commands ask."""
         if not (server := environment.get(SERVER_VARIABLE, "")):
             return self
         return replace(
@@ -303,16 +291,12 @@ class Pbs(PbsFamily):
         return replace(kind, queues=answer.queues, notes=notes, exclusive=own, asking=self.asking)
 
 
-@dataclass(frozen=True)
-class Torque(PbsFamily):
-    """Torque, which is found where PBS is looked for."""
-
-    title: str = "Torque"
-    backend: str = TORQUE
-    backends: tuple[str, ...] = (TORQUE, "torque")
-    site_names: tuple[tuple[str, str], ...] = ((TORQUE, "pbs.TORQUE"),)
-    exclusive: tuple[str, ...] = ("-q {}", "-n")
-
-
 PBS = Pbs()
-TORQUE_PBS = Torque()
+#: It is found where PBS is looked for.
+TORQUE_PBS = PbsFamily(
+    title="Torque",
+    backend=TORQUE,
+    backends=(TORQUE, "torque"),
+    site_names=((TORQUE, "pbs.TORQUE"),),
+    exclusive=("-q {}", "-n"),
+)

@@ -26,16 +26,12 @@ def request_all_nodes(lines: list[str], processes: int, per_node: int) -> list[s
 
 @register_scheduler(SCHEDULER)
 class BlockPbs(PbsJobScheduler):
-    """PBS, asked for every node of a layout."""
-
     def emit_preamble(self, job: Any) -> list[str]:
         return request_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
 
 
 @register_scheduler(TORQUE)
 class BlockTorque(TorqueJobScheduler):
-    """Torque, asked for every node of a layout."""
-
     def emit_preamble(self, job: Any) -> list[str]:
         return request_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
 

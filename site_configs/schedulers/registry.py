@@ -6,7 +6,6 @@ Its commands are asked for queues and nodes. Nothing is submitted.
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from site_configs.mpi.probe import ProbeError, run_step
@@ -20,17 +19,8 @@ SCHEDULERS: list[Scheduler] = [SLURM, PBS, TORQUE_PBS, LSF]
 ASK_SECONDS = 30  #: for each command of a scheduler
 
 
-@dataclass(frozen=True)
-class Local(Scheduler):
-    """No scheduler: launches run on this machine."""
-
-    title: str = "no scheduler"
-    backend: str = "local"
-    backends: tuple[str, ...] = ("local",)
-    batch: bool = False
-
-
-LOCAL = Local()
+#: Launches run on this machine.
+LOCAL = Scheduler(title="no scheduler", backend="local", backends=("local",), batch=False)
 
 
 def find_scheduler(backend: str) -> Scheduler:

@@ -11,7 +11,6 @@ from typing import Any
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.probe import ProbeError
 from site_configs.schedulers import base, slurm_jobs
-from site_configs.schedulers.slurm_jobs import HEADING
 
 #: One line for each group of equal nodes in equal state: ``--exact`` keeps different ones apart.
 SINFO = ("sinfo", "--noheader", "--noconvert", "--exact", "--format=%P|%a|%l|%s|%t|%X|%Y|%Z|%m|%N|%f")
@@ -80,7 +79,7 @@ def parse_sinfo(text: str) -> tuple[list[Row], list[str]]:
     """Parse the lines of sinfo; return their rows, and a note of each that is not understood."""
     rows, notes = [], []
     for line in filter(None, map(str.strip, text.splitlines())):
-        if line.startswith(HEADING):
+        if line.startswith(slurm_jobs.HEADING):
             continue
         try:
             rows.append(parse_row(line))
@@ -335,7 +334,6 @@ class Slurm(base.Scheduler):
     list_jobs_command: str = "squeue --me"
 
     def read(self, ask: base.Ask) -> Slurm:
-        """Return this scheduler with the facts that this machine's commands tell."""
         told = ask_slurm(ask)
         return replace(self, **told | {"notes": (*self.notes, *told["notes"])})
 
@@ -358,12 +356,10 @@ class Slurm(base.Scheduler):
         )
 
     def find_choice(self, access: Sequence[str]) -> dict[str, str]:
-        """Find the machine that options of a job name, as the variables with which a shell would choose it."""
         cluster = find_named_cluster(access)
         return {slurm_jobs.CLUSTERS: cluster} if cluster else {}
 
     def find_shell_faults(self, environment: Mapping[str, str], access: Sequence[str]) -> Iterator[str]:
-        """Find the variables of a shell that would send jobs elsewhere than the options of a site file say."""
         name, cluster = find_chosen_cluster(environment)
         if cluster and cluster != find_named_cluster(access):
             fix = f"write --clusters={cluster} in access if it is meant, or unset {name}"
@@ -374,7 +370,6 @@ class Slurm(base.Scheduler):
                 yield f"{name}={value} would override what the site file asks sbatch for; {fix}"
 
     def choose_launcher(self, mpi: Mpi) -> base.Pairing:
-        """Choose the launcher with which an MPI's processes find each other inside a job."""
         if mpi.family == "openmpi":
             why = "its own mpirun inside the job; srun --mpi=pmix is known to crash at some process counts"
             return base.Pairing((base.program(mpi, "mpirun"),), why)
@@ -388,14 +383,12 @@ class Slurm(base.Scheduler):
         return base.Pairing((base.program(mpi, "mpiexec"),), why)
 
     def find_backend_fault(self, backend: str) -> str:
-        """Find what is wrong with a backend for this scheduler, and what to write; empty if it will do."""
         if backend == WITH_ACCOUNTING and not self.accounting:
             fix = f"write {SCHEDULER!r} (slurm.SCHEDULER of site_configs), which does without"
             return f"{backend!r} asks sacct, and accounting is off on this machine; {fix}"
         return super().find_backend_fault(backend)
 
     def count_usable_nodes(self, access: Sequence[str]) -> base.UsableNodes | None:
-        """Count the nodes that jobs with these options can use today or soon; None if that is not known."""
         name = self.find_queue_name(access)
         try:
             nodes = slurm_jobs.list_nodes(("--partition", name) if name else (), find_named_cluster(access))
@@ -438,7 +431,6 @@ class Slurm(base.Scheduler):
         return slurm_jobs.list_own_jobs(["", *clusters])
 
     def cancel(self, numbers: Iterable[str]) -> None:
-        """Cancel jobs. One that is over already is no error."""
         slurm_jobs.cancel(numbers)
 
 

@@ -100,7 +100,6 @@ class Outage:
         return now - self.since
 
     def end(self) -> None:
-        """End the outage after an answer."""
         self.since = None
 
 
@@ -114,7 +113,6 @@ class BlockSlurm(SlurmJobScheduler):
         self.waited_in_vain = False
 
     def make_job(self, *args: Any, **kwargs: Any) -> Any:
-        """Make a job of ReFrame's."""
         job = super().make_job(*args, **kwargs)
         job.watch = None
         return job
@@ -184,7 +182,6 @@ class BlockSlurm(SlurmJobScheduler):
             job.watch.next_look = now + min(LONGEST_PAUSE, 0.2 + age / 20)
 
     def look_at(self, job: Any) -> None:
-        """Ask Slurm for a job and do what follows."""
         try:
             state = look_up_known_job(name_job(job))
         except slurm_jobs.ForgottenJob as problem:
@@ -276,7 +273,6 @@ class BlockSlurm(SlurmJobScheduler):
         job.watch.over = True
 
     def fail(self, job: Any, reason: str) -> None:
-        """Have the launch fail for this reason."""
         job._exception = JobError(reason, job.jobid)
 
     def cancel_many(self, jobs: Any) -> None:
@@ -369,7 +365,6 @@ def read_outage_limit() -> float:
 
 
 def describe_no_answer(problem: slurm_jobs.SlurmError, away: float) -> str:
-    """Describe a controller that is away."""
     return f"Slurm has not answered for {away:.0f} s ({problem})"
 
 
@@ -386,7 +381,6 @@ class BlockSrun(JobLauncher):
     kind = ""  #: of MPI, in the words of ``srun --mpi=list``
 
     def command(self, job: Any) -> list[str]:
-        """Return the launch line up to the program."""
         nodes = -(-job.num_tasks // job.num_tasks_per_node)
         counts = [f"--nodes={nodes}", f"--ntasks={job.num_tasks}"]
         kind = [f"--mpi={self.kind}"] if self.kind else []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from site_configs.schedulers.base import QueueError, describe_nodes
+from site_configs.schedulers.base import OwnJob, QueueError, describe_nodes
 
 MARK = "slurm_jobs"  #: file in a session's directory that tells that it sent jobs to Slurm
 ASK_SECONDS = 60  #: after which a command that has not ended counts as no answer
@@ -72,20 +72,6 @@ class JobState:
     partition: str = ""
     nodes: str = ""  #: such as ``n[1-3]``; empty before it runs
     exit_code: int | None = None
-
-
-@dataclass(frozen=True)
-class QueuedJob:
-    """A job of this user."""
-
-    number: str
-    state: str
-    directory: Path  #: from which it was submitted
-
-    @property
-    def active(self) -> bool:
-        """Whether it is not over and not about to be."""
-        return self.state not in OVER and self.state != "COMPLETING"
 
 
 def split_cluster(number: str) -> tuple[str, str]:
@@ -225,7 +211,7 @@ def check_state(command: str, state: str, text: str) -> str:
     return state
 
 
-def list_own_jobs(clusters: Iterable[str] = ("",)) -> list[QueuedJob]:
+def list_own_jobs(clusters: Iterable[str] = ("",)) -> list[OwnJob]:
     """Return every job of this user in the queue of these clusters, and those that left it a short while ago.
 
     :raises SlurmError: if Slurm does not tell, or a line of what it tells is not understood: a job that is
@@ -240,7 +226,8 @@ def list_own_jobs(clusters: Iterable[str] = ("",)) -> list[QueuedJob]:
                 raise build_answer_error("squeue", line)
             if match and match[3]:
                 number = f"{match[1]}@{cluster}" if cluster else match[1]
-                jobs.append(QueuedJob(number, match[2], Path(match[3])))
+                active = match[2] not in OVER and match[2] != "COMPLETING"
+                jobs.append(OwnJob(number, match[2], Path(match[3]), active))
     return jobs
 
 

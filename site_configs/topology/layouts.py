@@ -38,7 +38,6 @@ class Topology:
 
     @property
     def cores(self) -> int:
-        """Cores of the whole partition."""
         return self.cores_per_node * self.nodes
 
     def boundaries(self) -> set[int]:

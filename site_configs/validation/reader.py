@@ -29,7 +29,8 @@ from postprocess.base.errors import propose_or_list
 from postprocess.base.records import parse_record
 from postprocess.base.sanitize import quote_word
 from postprocess.base.strict_json import parse_json
-from site_configs import common, ladder
+from site_configs import common
+from site_configs.topology.layouts import Topology
 
 
 def copy_plain(thing: Any) -> Any:
@@ -55,15 +56,8 @@ LISTS = ("access", "environments", "hostnames", "modules", "partitions")
 
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
-TOPOLOGY = ladder.Topology
 #: What a site file is made of.
-PIECES = (
-    (common, "environment"),
-    (common, "partition"),
-    (common, "site"),
-    (common, "Topology"),
-    (ladder, "Topology"),
-)
+PIECES = ("environment", "partition", "site", "Topology")
 
 
 @dataclass(frozen=True, order=True)
@@ -76,8 +70,6 @@ class SiteFault:
 
 @dataclass
 class SiteReading:
-    """What a site file says."""
-
     faults: list[SiteFault] = field(default_factory=list)
     #: ReFrame's configuration of the one system; None if the file makes none.
     configuration: dict[str, Any] | None = None
@@ -124,7 +116,6 @@ class Call:
 
     @property
     def key(self) -> str:
-        """What the call is remembered by."""
         return f"{self.name} {self.bound.get('name', '')}".strip()
 
     def correct(self) -> Iterator[str]:
@@ -154,7 +145,7 @@ class Call:
     def stand_in(self) -> Any:
         """Return a placeholder for what a wrong call cannot make."""
         if self.name == "Topology":
-            return TOPOLOGY(1)
+            return Topology(1)
         named = {"name": str(self.bound.get("name", ""))}
         if self.name == "partition":
             named_there = self.bound.get("environments", ())
@@ -192,11 +183,11 @@ class Reader:
     def read(self) -> SiteReading:
         """Read the site as far as it can be read."""
         with ExitStack() as stack:
-            for module, name in PIECES:
-                piece = getattr(module, name)
+            for name in PIECES:
+                piece = getattr(common, name)
                 more = list_partition_keys() if name == "partition" else set()
-                setattr(module, name, self.collecting(piece, name, more))
-                stack.callback(setattr, module, name, piece)
+                setattr(common, name, self.collecting(piece, name, more))
+                stack.callback(setattr, common, name, piece)
             self.run()
         if self.reading.configuration is None and not self.reading.faults:
             missing = "site_configuration: is missing; set it to what site(...) returns"

@@ -15,15 +15,8 @@ from postprocess.base.sanitize import quote_word
 from site_configs.mpi.family import FAMILIES, identify_library
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables
-from site_configs.schedulers import registry
+from site_configs.schedulers import module_systems, registry
 from site_configs.schedulers.base import Queue, RefusedOption, Scheduler
-from site_configs.schedulers.module_systems import (
-    ModuleSystem,
-    describe_lacking,
-    module_system,
-    read_login_environment,
-)
-from site_configs.schedulers.registry import SchedulerError, find_scheduler
 from site_configs.topology.machine import read_machine, read_usable_threads
 from site_configs.validation.reader import SiteFault, SiteReading
 
@@ -40,12 +33,10 @@ class DeclaredEntry:
 
     @property
     def name(self) -> str:
-        """As in the file."""
         return self.data["name"]
 
     @property
     def extras(self) -> Mapping[str, Any]:
-        """What checks are told of it."""
         return self.data["extras"]
 
     def fault(self, key: str, text: str) -> SiteFault:
@@ -130,7 +121,7 @@ def check_registered(entry: DeclaredEntry, key: str, name: str, reading: SiteRea
 def check_topology(partition: DeclaredEntry) -> Iterator[SiteFault]:
     """Find counts of a partition that contradict each other."""
     cores, sockets = partition.extras["cores_per_node"], partition.data["processor"]["num_sockets"]
-    local = not find_scheduler(partition.data["scheduler"]).batch
+    local = not registry.find_scheduler(partition.data["scheduler"]).batch
     if cores % sockets and not local:  # of a machine of one's own a part may be lent
         fix = f"write a multiple of {sockets}, such as {cores - cores % sockets}"
         yield partition.fault("topology", f"cores_per_node={cores} is not divisible by sockets; {fix}")
@@ -195,7 +186,7 @@ class LocalMachine:
     """The machine on which a site file is looked at."""
 
     cores: int
-    modules: ModuleSystem
+    modules: module_systems.ModuleSystem
     scheduler: Scheduler | None = None
     silent: str = ""  #: why the scheduler does not answer, if it does not
     #: variables that choose the cluster or server that was asked, by the first partition that names one
@@ -215,22 +206,24 @@ class LocalMachine:
 
 def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
     """Look at this machine; its modules are those of this shell, or else of a login shell."""
-    here = module_system(os.environ)
-    modules = module_system(read_login_environment()) if here.name == "nomod" else here
+    here = module_systems.module_system(os.environ)
+    modules = (
+        module_systems.module_system(module_systems.read_login_environment()) if here.name == "nomod" else here
+    )
     cores, threads = read_machine().cores, read_usable_threads()
     system = ((reading and reading.configuration) or {"systems": [{"partitions": []}]})["systems"][0]
     choices = map(find_partition_choice, system["partitions"])
     choice = next(filter(None, choices), {})
     try:
         found = registry.detect_scheduler(environment=choice)
-    except SchedulerError as error:
+    except registry.SchedulerError as error:
         return LocalMachine(cores, modules, silent=str(error), choice=choice, threads_per_core=threads)
     return LocalMachine(cores, modules, found, choice=choice, threads_per_core=threads)
 
 
 def find_partition_choice(partition: Mapping[str, Any]) -> dict[str, str]:
     """Find the cluster or server that a partition's options name, as variables; empty for the default one."""
-    return find_scheduler(partition["scheduler"]).find_choice(partition.get("access", []))
+    return registry.find_scheduler(partition["scheduler"]).find_choice(partition.get("access", []))
 
 
 def is_here(reading: SiteReading, host: str | None = None) -> bool:
@@ -246,7 +239,7 @@ def find_machine_faults(reading: SiteReading, here: LocalMachine) -> list[SiteFa
     )
     found = list(check_modules(reading, here))
     for partition in partitions:
-        batch = find_scheduler(partition.data["scheduler"]).batch
+        batch = registry.find_scheduler(partition.data["scheduler"]).batch
         found += check_batch_partition(partition, here) if batch else check_local_partition(partition, here)
     if not found:  # else nothing could be loaded
         for environment in environments:
@@ -265,7 +258,7 @@ def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFaul
     line = reading.lines.get(f"site {system['name']}", 0)
     title = f"site {system['name']!r}: modules_system"
     if here.modules.name == "nomod":
-        yield SiteFault(line, f"{title}: {describe_lacking(named)}")
+        yield SiteFault(line, f"{title}: {module_systems.describe_lacking(named)}")
         return
     there = f"here is {here.modules.name!r}"
     yield SiteFault(line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.evidence})")

@@ -15,20 +15,17 @@ from postprocess.base.os_errors import lock_errors
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from spack_envs.machine import SAFE_PATH
-from spack_envs.mirror import manifest
+from spack_envs.mirror import manifest, parts
 from spack_envs.mirror.manifest import INCOMING, NAME, Manifest, MissingPart, encode_manifest
-from spack_envs.mirror.parts import (
-    GatheredPart,
-    MirrorBuild,
-    gather_jars,
-    gather_releases,
-    gather_sources,
-    gather_wheels,
-)
 from spack_envs.mirror.spack_sources import GivenSource
 from spack_envs.mirror.use import JARS, RELEASES, SOURCES, WHEELS
 
-PARTS = {WHEELS: gather_wheels, JARS: gather_jars, RELEASES: gather_releases, SOURCES: gather_sources}
+PARTS = {
+    WHEELS: parts.gather_wheels,
+    JARS: parts.gather_jars,
+    RELEASES: parts.gather_releases,
+    SOURCES: parts.gather_sources,
+}
 NEEDED_BYTES = 1_000_000_000  #: free on the disk before the first file of a mirror is written
 UNFINISHED = MissingPart("what was still to come", "mirror create did not come to its end")
 
@@ -42,9 +39,9 @@ def create_mirror(work: WorkDirectory, folder: Path, given: Sequence[GivenSource
     before = open_manifest(folder)
     sources = {source.package: source for source in given}
     with hold_mirror(folder), make_scratch_folder(folder) as scratch:
-        making = MirrorBuild(work, folder, scratch, before, sources, progress)
+        making = parts.MirrorBuild(work, folder, scratch, before, sources, progress)
         write_manifest(folder, replace(before, missing=(UNFINISHED,)))
-        done: list[GatheredPart] = []
+        done: list[parts.GatheredPart] = []
         for name, gather in PARTS.items():
             with progress.phase(name):
                 done.append(gather(making))
@@ -129,13 +126,13 @@ def make_scratch_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def build_manifest(folder: Path, before: Manifest, parts: Sequence[GatheredPart]) -> Manifest:
-    paths = sorted({path for part in parts for path in part.paths})
+def build_manifest(folder: Path, before: Manifest, gathered: Sequence[parts.GatheredPart]) -> Manifest:
+    paths = sorted({path for part in gathered for path in part.paths})
     return replace(
         before,
-        releases=tuple(release for part in parts for release in part.releases),
-        replaced=tuple(source for part in parts for source in part.replaced),
-        missing=tuple(each for part in parts for each in part.missing),
+        releases=tuple(release for part in gathered for release in part.releases),
+        replaced=tuple(source for part in gathered for source in part.replaced),
+        missing=tuple(each for part in gathered for each in part.missing),
         files=tuple(manifest.describe_file(folder, path) for path in paths),
     )
 
@@ -173,7 +170,6 @@ def format_megabytes(count: int) -> str:
 
 
 def report_contents(folder: Path, contents: Manifest, progress: Progress) -> None:
-    """Report what a mirror has, and what it lacks."""
     total = sum(file.bytes for file in contents.files)
     progress.say(f"{folder}: {len(contents.files)} files, {format_megabytes(total)}")
     for release in contents.releases:

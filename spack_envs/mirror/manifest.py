@@ -239,7 +239,6 @@ def find_mirror_faults(folder: Path, manifest: Manifest, under: str = "") -> Ite
 
 
 def find_file_fault(folder: Path, file: MirrorFile) -> str:
-    """Find the fault of one file; empty if there is none."""
     try:
         status = (folder / file.path).lstat()
         if not stat.S_ISREG(status.st_mode):

@@ -151,7 +151,6 @@ def gather_jars(making: MirrorBuild) -> GatheredPart:
 
 
 def gather_releases(making: MirrorBuild) -> GatheredPart:
-    """Spack and its recipes."""
     releases, missing = [], []
     for upstream in (SpackSettings().spack, SpackSettings().packages):
         path = f"{RELEASES}/{upstream.name}-{upstream.tag.replace('/', '_')}.tar.gz"

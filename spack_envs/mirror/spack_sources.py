@@ -17,12 +17,7 @@ from postprocess.base.files import read_regular
 from postprocess.base.records import parse_record
 from postprocess.base.strict_json import parse_json
 from spack_envs import provide
-from spack_envs.layout import (
-    SpackCommands,
-    SpackEnvironmentError,
-    extract_spack_error,
-    spack_environment_variables,
-)
+from spack_envs.layout import PACKAGE, SpackEnvironmentError, extract_spack_error, spack_environment_variables
 
 CACHE = "_source-cache"  #: where Spack looks in a source mirror: files by checksum or commit
 FAILED = re.compile(r"Warning: Error while fetching (\S+?)@\S+\n((?:[ \t]+.*\n?)*)")
@@ -47,10 +42,6 @@ class GivenSource:
     package: str
     place: Path
     revision: str = "HEAD"
-
-    @property
-    def is_git(self) -> bool:
-        return self.place.is_dir()
 
 
 def archive_release(
@@ -97,7 +88,7 @@ def prepare_substitute(given: GivenSource, wanted: WantedSource) -> tuple[bytes,
 
     :raises FetchError: if it cannot be read.
     """
-    if given.is_git:
+    if given.place.is_dir():
         commit = read_commit(given.place, given.revision)
         if not commit:
             raise provide.FetchError(f"{given.place}: is no git repository with {given.revision}")
@@ -134,7 +125,7 @@ class SourceCollector:
     """
 
     def __init__(self, spack: provide.Spack, directory: Path, work: Path) -> None:
-        self.commands = SpackCommands(directory)
+        self.spack = [str(spack.executable), "-e", str(directory)]
         self.variables = os.environ | spack_environment_variables(work, spack.executable)
 
     def wanted(self) -> list[WantedSource]:
@@ -142,8 +133,8 @@ class SourceCollector:
 
         :raises SpackEnvironmentError: if it cannot be solved.
         """
-        self.run(self.commands.concretize)
-        output = self.run(self.commands.python(SCRIPT))
+        self.run("concretize")
+        output = self.run("python", str(SCRIPT))
         try:
             return parse_record(parse_json(output.splitlines()[-1]), list[WantedSource], exact=True)
         except (IndexError, ValueError):
@@ -156,8 +147,9 @@ class SourceCollector:
         :param elsewhere: repositories by the address that they stand for
         :returns: why a source could not be had, by its package.
         """
-        command = self.commands.mirror(folder, leave_out)
-        done = self.call(command, {**self.variables, **redirect_git(elsewhere)})
+        words = ["mirror", "create", "--all", "--directory", str(folder)]
+        words += ["--exclude-specs", " ".join([PACKAGE, *leave_out])]
+        done = self.call(words, {**self.variables, **redirect_git(elsewhere)})
         said = done.stdout + done.stderr
         failed = {match[1]: extract_detail(match[2]) for match in FAILED.finditer(said)}
         if done.returncode != 0 and not failed:
@@ -165,22 +157,16 @@ class SourceCollector:
         drop_aliases(folder)
         return failed
 
-    def run(self, command: list[str]) -> str:
+    def run(self, *words: str) -> str:
         """Run a command of Spack that must succeed, and return its standard output."""
-        done = self.call(command, self.variables)
+        done = self.call(words, self.variables)
         if done.returncode != 0:
             raise extract_spack_error(done.stdout + done.stderr)
         return done.stdout
 
-    def call(self, command: list[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        """Run one command of Spack."""
+    def call(self, words: Sequence[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(shutil.which(command[0], path=env["PATH"])), *command[1:]],
-            env=env,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
+            [*self.spack, *words], env=env, capture_output=True, text=True, errors="replace", check=False
         )
 
 

@@ -41,7 +41,6 @@ class Mirror:
 
     @property
     def sources(self) -> MirroredSources:
-        """What Spack builds from."""
         fields = ("package", "version", "origin", "sha256")
         substitutes = (
             Substitute(*(getattr(source, name) for name in fields)) for source in self.manifest.replaced

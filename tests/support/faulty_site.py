@@ -6,8 +6,7 @@ from pathlib import Path
 from tests.support.mpi import Installation, find_mpi
 
 SITE = """\
-from site_configs.common import environment, partition, site
-from site_configs.ladder import Topology
+from site_configs.common import Topology, environment, partition, site
 
 own = {own!r}
 environments = [environment(name, **{arguments!r} | own.get(name, {{}})) for name in {names!r}]

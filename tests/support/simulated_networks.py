@@ -9,9 +9,9 @@ from pathlib import Path
 BANDWIDTH, LATENCY = 1.25e9, 1e-6
 Route = list[str]
 SITE = """\
-from site_configs.common import partition, site
-from site_configs.ladder import Layout, Topology
+from site_configs.common import Topology, partition, site
 from site_configs.simgrid import selector
+from site_configs.topology.layouts import Layout
 
 site_configuration = site(
     "drawn",

@@ -9,8 +9,6 @@ from postprocess.model.case import Case
 from postprocess.model.gpu import split_name
 from postprocess.model.routines import kernels, requested
 from postprocess.model.routines.benchmark import LOOP
-from postprocess.model.routines.kernels import KERNELS
-from postprocess.model.routines.requested import REQUESTED
 from site_configs.programs.program import PROGRAMS
 
 PAPERS = 51  #: trials of each case in the papers
@@ -191,10 +189,10 @@ ROUTINES = (
 FAMILIES = {
     family: tuple(routine.name for routine in ROUTINES if routine.family == family)
     for family in (COMPOSITIONS, SWAPS, SENDS)
-} | {KERNELS: kernels.FAMILY, **requested.FAMILIES}
+} | {kernels.KERNELS: kernels.FAMILY, **requested.FAMILIES}
 
 #: The application kernels, which are measured by themselves.
-KERNEL_ROUTINES = tuple(Routine(name, local=True, family=KERNELS) for name in kernels.BYTES)
+KERNEL_ROUTINES = tuple(Routine(name, local=True, family=kernels.KERNELS) for name in kernels.BYTES)
 
 #: Sizes in bytes of what no MPI has a part in, by routine.
 CONTROLS = {routine.name: [routine.control_bytes] for routine in ROUTINES if routine.control_bytes}
@@ -236,7 +234,7 @@ def is_on_request(case: Case) -> bool:
     """Return whether a case is measured only where its routine is asked for by name."""
     if case.program == OWN_PROGRAM:
         return any(case.routine in names for names in FAMILIES.values())
-    return PROGRAMS[case.program].on_request or case.routine in REQUESTED
+    return PROGRAMS[case.program].on_request or case.routine in requested.REQUESTED
 
 
 USUAL = PROGRAMS[OWN_PROGRAM].options

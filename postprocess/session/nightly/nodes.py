@@ -15,8 +15,8 @@ from postprocess.base.formats import duration, first_of, format_percent
 from postprocess.base.records import recall, remember
 from postprocess.base.sanitize import sanitize_line
 from postprocess.judging import lateness
-from postprocess.model.lateness import Interruption
 from postprocess.model.launch import FinishedLaunch
+from postprocess.model.measurement import Interruption
 from postprocess.stats.launches import find_period, find_timer
 
 FACTS_FILE = "node_facts.json"  #: in a work directory

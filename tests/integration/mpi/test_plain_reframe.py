@@ -79,6 +79,11 @@ def test_a_routine_is_found_by_name_by_tag_and_by_expression(workshop: Workshop)
     assert {each.split()[0] for each in night} == {"mpicost", "osu", "imb"}
 
 
+def test_the_caches_of_osu_can_be_chosen(workshop: Workshop) -> None:
+    found = list_checks(reframe(workshop, FEATURES, "-n", "osu", "-S", "osu.cache=warm", "-l"))
+    assert {each.split()[0] for each in found} == {"osu"}
+
+
 def list_checks(ended: Ended) -> list[str]:
     """The checks that ReFrame lists, without what they build on."""
     assert ended.status == 0, ended.output

@@ -24,8 +24,7 @@ ENVIRONMENT = """
     ),"""
 SITE = """\
 from site_configs import slurm
-from site_configs.common import environment, partition, site
-from site_configs.ladder import Topology
+from site_configs.common import Topology, environment, partition, site
 
 environments = [{environments}
 ]

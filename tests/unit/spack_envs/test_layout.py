@@ -13,8 +13,6 @@ from spack_envs import layout
 from tests.support.faults import Declared, plants
 from tests.support.threads import at_once
 
-DIRECTORY = Path("/site/spack/environments/mpich-5.0.2")
-
 
 def test_spack_writes_below_the_work_directory_only():
     variables = layout.spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), {})
@@ -31,15 +29,6 @@ def test_this_spack_comes_before_any_other():
     environ = {"PATH": "/usr/bin:/bin"}
     variables = layout.spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), environ)
     assert variables["PATH"].split(os.pathsep) == ["/opt/spack/bin", "/usr/bin", "/bin"]
-
-
-def test_every_command_names_its_environment():
-    commands = layout.SpackCommands(DIRECTORY)
-    called = (commands.concretize, commands.install_of("mpicost"), commands.location_of("mpicost"))
-    for command in called:
-        assert command[:3] == ["spack", "-e", str(DIRECTORY)]
-    expected = [["install", "mpicost"], ["location", "-i", "mpicost"]]
-    assert [command[3:] for command in called[1:]] == expected
 
 
 def test_hash_is_read_from_the_solution(tmp_path):

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.sanitize import quote_word
-from reframe_checks.common.build import choose_mpi
-from reframe_checks.common.mpi_files import compare_files, keep_files, print_state
+from reframe_checks.common.build import choose_mpi, compare_files, keep_files, print_state
 from site_configs.mpi.layers import LIBRARY
-from site_configs.schema.environment_facts import EnvironmentFacts
+from site_configs.schema.facts import EnvironmentFacts
 
 #: A wrapper whose compiler names a header, libraries, files that it removes, and by its path what it compiles.
 WRAPPER = """#!/bin/sh

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reframe_checks.common.mpicost import estimate_shared_bytes
 from reframe_checks.common.user_options import is_layout_possible, read_choice, resolve, select_layouts
 from site_configs.common import partition
-from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.schema.facts import PartitionFacts
 from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout, Topology
 from tests.support.request import ask

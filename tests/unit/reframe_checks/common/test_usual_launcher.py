@@ -8,7 +8,7 @@ import pytest
 
 from reframe_checks.common import mpi_support
 from reframe_checks.common.mpi_support import find_chosen_launcher, find_usual_launcher
-from site_configs.schema.environment_facts import EnvironmentFacts
+from site_configs.schema.facts import EnvironmentFacts
 from tests.support.fake_mpis import install, script
 
 

@@ -14,7 +14,6 @@ from site_configs.mpi.family import ABI_SUFFIX, LAYERS, Mpi, MpiWord, Unusable, 
 from site_configs.mpi.inventory import collect_inventory, find_release, load_inventory
 from site_configs.mpi.layers import (
     KNOWN,
-    LayerError,
     adopt_layer,
     build_layer_environment,
     explain_override,
@@ -213,7 +212,7 @@ def test_a_library_is_found_below_a_prefix_or_in_a_wheel(tmp_path: Path, ucx: Pa
     assert find_layer_folder(f"ucx@{ucx.parent}", tmp_path, None, print) == str(ucx)
     assert find_layer_folder(f"ucx@{ucx}", tmp_path, None, print) == str(ucx)
     assert find_layer_folder("ucx", tmp_path, None, print) == ""
-    with pytest.raises(LayerError, match=f"no {LIBRARY} below"):
+    with pytest.raises(wheels.WheelError, match=f"no {LIBRARY} below"):
         find_layer_folder(f"ucx@{tmp_path}/none", tmp_path, None, print)
     monkeypatch.setattr(wheels, "install_prefix", lambda *given: ucx.parent)
     said: list[str] = []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from site_configs.common import SiteError, Topology, partition
-from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.schema.facts import PartitionFacts
 from site_configs.topology.gpus import RESOURCE, Gpus, find_gpus_here, list_gpu_layouts, read_reframe_devices
 from tests.support.faults import plants
 

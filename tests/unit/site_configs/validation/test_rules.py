@@ -14,8 +14,7 @@ from tests.support.paths import ROOT
 
 SITE = text_of(slurm(CRAY, OPENMPI, MPICH))
 HEAD = """\
-from site_configs.common import environment, partition, site
-from site_configs.ladder import Topology
+from site_configs.common import Topology, environment, partition, site
 """
 
 
@@ -173,11 +172,11 @@ def test_whole_versions(library: str, whole: bool):
         ("import nothing_such", "1: ModuleNotFoundError: No module named 'nothing_such'"),
         ("raise SystemExit(3)", "1: SystemExit: 3"),
         ("def f():\n    raise KeyError('a')\n\nf()", "2: KeyError: 'a'"),
-        (HEAD + "site()", "3: site: name: is missing"),
+        (HEAD + "site()", "2: site: name: is missing"),
         (HEAD + 'site_configuration = site("a", description="b", partitions=[{"name": "x"}], environments=[])',
-         "3: site 'a': partitions: make each with partition(...)"),
+         "2: site 'a': partitions: make each with partition(...)"),
         (HEAD + 'site_configuration = site("a", description="b", partitions=7, environments=None)',
-         "3: site 'a': partitions: write a list: [7]"),
+         "2: site 'a': partitions: write a list: [7]"),
         (HEAD + 'site_configuration = site("a", description="b", partitions=[], environments=[])',
          "0: site: partitions: there is none; nothing could run"),
         ("\udcff", "is no Python"),

@@ -161,7 +161,7 @@ def test_what_a_file_prints_is_no_part_of_it(work, path):
 
 @plants("use", "a module that sites share", "`--site`", "", 2,
         "is a module that sites use, and no site")  # fmt: skip
-@pytest.mark.parametrize("name", ["common", "ladder", "simgrid"])
+@pytest.mark.parametrize("name", ["common", "pbs", "simgrid"])
 def test_a_module_that_sites_use_is_no_site(work, name, declared: Declared):
     with declared.raises(UsageError, match=r"is a module that sites use, and no site; .*simulated"):
         read_site(work, ROOT / "site_configs" / f"{name}.py")

@@ -15,6 +15,7 @@ from reframe.core.schedulers.slurm import SlurmJobScheduler
 from site_configs.schedulers import base, slurm_backend, slurm_jobs
 from site_configs.schedulers import slurm as slurm_scheduler
 from site_configs.schedulers import slurm_backend as slurm_launchers
+from site_configs.schedulers.base import OwnJob
 from site_configs.schedulers.slurm_backend import (
     GRACE_SECONDS,
     PATIENCE,
@@ -27,7 +28,7 @@ from site_configs.schedulers.slurm_backend import (
     read_outage_limit,
     request_whole_nodes,
 )
-from site_configs.schedulers.slurm_jobs import JobState, NoAnswer, QueuedJob, SlurmError, UnknownJob
+from site_configs.schedulers.slurm_jobs import JobState, NoAnswer, SlurmError, UnknownJob
 from tests.support.factories.launch import entry
 from tests.support.faults import Declared, plants
 
@@ -180,10 +181,10 @@ def test_job_that_was_taken_without_an_answer_is_not_sent_again(
         sent.append(job)
         raise failure
 
-    def own_jobs(_: object) -> list[QueuedJob]:
+    def own_jobs(_: object) -> list[OwnJob]:
         if answers:
             raise answers.pop()
-        return [QueuedJob("1", "RUNNING", Path("/other")), QueuedJob("2", state, tmp_path)]
+        return [OwnJob("1", "RUNNING", Path("/other"), True), OwnJob("2", state, tmp_path, True)]
 
     monkeypatch.setattr(SlurmJobScheduler, "submit", submit)
     monkeypatch.setattr(slurm_jobs, "list_own_jobs", own_jobs)

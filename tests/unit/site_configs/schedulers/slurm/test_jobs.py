@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from postprocess.base.progress import Progress
 from postprocess.runner.reframe_pass import cancel_jobs, end_jobs
 from site_configs.schedulers import slurm_jobs
-from site_configs.schedulers.base import RefusedOption
+from site_configs.schedulers.base import OwnJob, RefusedOption
 from site_configs.schedulers.slurm import SLURM
 
 RUNNING = (
@@ -164,10 +164,7 @@ def fake_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> P
 
 def test_lines_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     fake_queue(tmp_path, monkeypatch, "1|RUNNING|/a|b c\n5_[1-9%2]|PENDING|/a\n7+1|RUNNING|\n")
-    jobs = [
-        slurm_jobs.QueuedJob("1", "RUNNING", Path("/a|b c")),
-        slurm_jobs.QueuedJob("5_[1-9%2]", "PENDING", Path("/a")),
-    ]
+    jobs = [OwnJob("1", "RUNNING", Path("/a|b c"), True), OwnJob("5_[1-9%2]", "PENDING", Path("/a"), True)]
     assert slurm_jobs.list_own_jobs() == jobs
     fake_queue(tmp_path, monkeypatch, "")
     assert slurm_jobs.list_own_jobs() == []
