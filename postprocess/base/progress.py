@@ -46,6 +46,7 @@ def tell_starter(kind: str, text: str) -> None:
 
 PIPE_SECONDS = 30.0  #: between two lines on what goes on, in a pipe
 BAR_WIDTH = 12  #: columns
+SOON = 0.1  #: seconds: the least that is told of what is left
 OVERDUE = 3.0  #: times that a step may take what those before took, for these to tell what is left
 MOST_TOLD = 50  #: notes that are remembered
 
@@ -109,7 +110,7 @@ class CurrentStep:
         """How far it is and how long it takes yet: ``12/63, about 2 min 05 s left``; empty if unknown."""
         left = self.estimate_left()
         told = [f"{self.done}/{self.total}"] if self.total else []
-        told += [f"about {duration(left)} left"] if left is not None else []
+        told += [f"about {duration(max(left, SOON))} left"] if left is not None else []
         return ", ".join(told)
 
     @property
