@@ -131,7 +131,7 @@ def format_percent(fraction: float | None, nothing: str = DASH) -> str:
 
 def format_signed(fraction: float | None) -> str:
     """Write a change as per cent; the sign says which way: ``+9.8%``."""
-    return DASH if fraction is None else f"{fraction:+.1%}"
+    return DASH if fraction is None else f"{fraction:+.1%}".replace("-0.0%", "+0.0%")
 
 
 def microseconds(seconds: float | None) -> str:
