@@ -298,6 +298,21 @@ def render_text(table: TextTable) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def render_narrow_text(table: TextTable, width: int = PIPE_COLUMNS) -> str:
+    """Format a table as :func:`render_text` does; one that is too wide as a paragraph for each row."""
+    text = render_text(table)
+    if max(map(len, text.splitlines()), default=0) <= width:
+        return text
+    lines = [sanitize_line(table.title)]
+    heads = (*("" for _ in table.labels), *table.columns)
+    for name, *cells in table.rows:
+        told = [f"{head} {cell}".strip() for head, cell in zip(heads[1:], cells, strict=True) if cell != DASH]
+        lines += [f"{INDENT}{sanitize_line(name)}"]
+        lines += wrap(sanitize_line(", ".join(told)), width, 2 * INDENT, indent=2 * INDENT)
+    lines += [f"{INDENT}{sanitize_line(note)}" for note in table.notes]
+    return "".join(f"{line}\n" for line in lines)
+
+
 def render_markdown_table(table: TextTable) -> str:
     """Format a table in Markdown without its title, and its notes below."""
     rule = ["---"] * len(table.labels) + ["---:"] * len(table.columns)

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import read_text, write_text
-from postprocess.base.formats import duration
+from postprocess.base.formats import PIPE_COLUMNS, duration, wrap
 from postprocess.base.os_errors import describe_fault, keep_trace
 from postprocess.base.sanitize import sanitize_line
 
@@ -160,6 +160,11 @@ class Progress:
 
     def say(self, text: str) -> None:
         self.console.print(sanitize_line(text), markup=False)
+
+    def say_wrapped(self, text: str) -> None:
+        """Print a sentence in lines of 80 columns."""
+        for line in wrap(sanitize_line(text), PIPE_COLUMNS):
+            self.say(line)
 
     def note(self, text: str) -> None:
         """Print one line that the reader of the report must see too."""

@@ -9,7 +9,6 @@ from postprocess.analyses.drift_findings import cluster_changes, day_before, rea
 from postprocess.analyses.drift_report import PAGE, build_drift_document
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import PIPE_COLUMNS, wrap
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_json, add_options
@@ -60,8 +59,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_summary(arguments.json, drift_report.drift_as_data(trends, found, since))
     progress.say(f"pictures: {page}")
-    for line in wrap(drift_report.summarise_drift(trends, found), PIPE_COLUMNS):
-        progress.say(line)
+    progress.say_wrapped(drift_report.summarise_drift(trends, found))
     return 1 if any(cluster.slow for cluster in found) else 0
 
 

@@ -24,7 +24,14 @@ def test_no_routine_of_a_check_is_refused(name: str):
     assert may_be_routine(name)
 
 
-@plants("use", "a routine that no check has", "`--routine`", "", 2, "is no routine of any check; did you mean bcast?")
+@plants(
+    "use",
+    "a routine that no check has",
+    "`--routine`",
+    "",
+    2,
+    "is no routine of any check; did you mean bcast?",
+)
 def test_a_mistyped_routine_is_refused_before_reframe_starts(tmp_path, capsys, monkeypatch, declared: Declared):
     def start(*_):
         raise AssertionError("ReFrame was started")
