@@ -1,6 +1,6 @@
 """A session for other programs: JUnit's XML, and metrics in OpenMetrics' text format."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -56,7 +56,7 @@ def format_junit(summary: SessionSummary) -> str:
 def share_launch_seconds(summary: SessionSummary) -> dict[LaunchPlace, float]:
     """Share the seconds of the launches at each place among its cases, as readers of JUnit add them up."""
     cases = Counter(LaunchPlace.of(result.case) for result in summary.results)
-    seconds: Counter[LaunchPlace] = Counter()
+    seconds: defaultdict[LaunchPlace, float] = defaultdict(float)
     for launch in summary.launches:
         seconds[LaunchPlace.of_launch(launch)] += launch.seconds
     return {place: seconds[place] / number for place, number in cases.items()}
