@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from postprocess.analyses import drift
 from postprocess.analyses.drift_findings import Cluster, DriftChange, cluster_changes, day_before, read_nights
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import SHOWN, TextTable, format_signed, plural, size
+from postprocess.base.formats import SHOWN, TextTable, align_rows, format_signed, plural, size
 from postprocess.base.sanitize import sanitize_line
 from postprocess.report import document
 from postprocess.report import drawing as small
@@ -25,15 +25,43 @@ from postprocess.results.store import list_sessions
 
 MOST_ROWS = 200  #: of the table in a terminal
 COLUMNS = ("change", "+-", "now", "p")
+SHORT_HEAD = ("what", "how", "since", "change", "+-", "now")
 SURE = 1e-6  #: smaller p-values are not reported: noise is not normal so far out
+
+
+def format_drift(found: Sequence[Cluster]) -> list[str]:
+    """Format each change as lines of a terminal: its numbers, and below them of which cases."""
+    shown = found[:MOST_ROWS]
+    head, *lines = align_rows([SHORT_HEAD, *map(format_short_row, shown)], texts=3)
+    below = [format_cluster_lines(cluster) for cluster in shown]
+    told = [text for line, more in zip(lines, below, strict=True) for text in (line, *more)]
+    return [head, *told, *note_further_rows(found)]
+
+
+def format_short_row(cluster: Cluster) -> tuple[str, ...]:
+    """Format the numbers of a row, without p and the case."""
+    direction, kind, period, _, *numbers, _ = format_cluster_row(cluster)
+    short = (cell.replace("% to ", "..").replace(" to ", "..") for cell in (period, *numbers))
+    return direction, kind, *short
+
+
+def format_cluster_lines(cluster: Cluster) -> list[str]:
+    """Format the case by its key; of many, what they have in common and the worst of them."""
+    worst = cluster.worst.trend.nights.case.key
+    if not cluster.place:
+        return [f"  {worst}"]
+    return [f"  {format_cluster_share(cluster)}", f"  worst: {worst}"]
+
+
+def note_further_rows(found: Sequence[Cluster]) -> tuple[str, ...]:
+    left = len(found) - MOST_ROWS
+    return (f"{plural(left, 'further row')}: --json FILE has all",) if left > 0 else ()
 
 
 def build_drift_table(found: Sequence[Cluster]) -> TextTable:
     """Build a row for each change, of many cases or of one, in the order given."""
     rows = tuple(format_cluster_row(cluster) for cluster in found[:MOST_ROWS])
-    left = len(found) - len(rows)
-    notes = (f"{plural(left, 'further row')}: --json FILE has all",) if left else ()
-    return TextTable("", ("what", "how", "since", "case"), COLUMNS, rows, notes)
+    return TextTable("", ("what", "how", "since", "case"), COLUMNS, rows, note_further_rows(found))
 
 
 def format_cluster_row(cluster: Cluster) -> tuple[str, ...]:

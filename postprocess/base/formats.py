@@ -130,7 +130,7 @@ def format_percent(fraction: float | None, nothing: str = DASH) -> str:
 
 def format_signed(fraction: float | None) -> str:
     """Write a change as per cent; the sign says which way: ``+9.8%``."""
-    return DASH if fraction is None else f"{fraction:+.1%}"
+    return DASH if fraction is None else f"{fraction:+.1%}".replace("-0.0%", "+0.0%")
 
 
 def microseconds(seconds: float | None) -> str:
@@ -296,6 +296,21 @@ def render_text(table: TextTable) -> str:
     lines = [sanitize.sanitize_line(table.title)]
     lines += [f"  {line}" for line in align_rows(rows, len(table.labels), between="   ")]
     lines += [f"  {sanitize.sanitize_line(note)}" for note in table.notes]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def render_narrow_text(table: TextTable, width: int = PIPE_COLUMNS) -> str:
+    """Format a table as :func:`render_text` does; one that is too wide as a paragraph for each row."""
+    text = render_text(table)
+    if max(map(len, text.splitlines()), default=0) <= width:
+        return text
+    lines = [sanitize_line(table.title)]
+    heads = (*("" for _ in table.labels), *table.columns)
+    for name, *cells in table.rows:
+        told = [f"{head} {cell}".strip() for head, cell in zip(heads[1:], cells, strict=True) if cell != DASH]
+        lines += [f"{INDENT}{sanitize_line(name)}"]
+        lines += wrap(sanitize_line(", ".join(told)), width, 2 * INDENT, indent=2 * INDENT)
+    lines += [f"{INDENT}{sanitize_line(note)}" for note in table.notes]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import read_text, write_text
-from postprocess.base.formats import duration
+from postprocess.base.formats import PIPE_COLUMNS, duration, wrap
 from postprocess.base.os_errors import describe_fault, keep_trace
 from postprocess.base.sanitize import sanitize_line
 
@@ -46,6 +46,7 @@ def tell_starter(kind: str, text: str) -> None:
 
 PIPE_SECONDS = 30.0  #: between two lines on what goes on, in a pipe
 BAR_WIDTH = 12  #: columns
+SOON = 0.1  #: seconds: the least that is told of what is left
 OVERDUE = 3.0  #: times that a step may take what those before took, for these to tell what is left
 MOST_TOLD = 50  #: notes that are remembered
 
@@ -108,7 +109,7 @@ class CurrentStep:
         """How far it is and how long it takes yet: ``12/63, about 2 min 05 s left``; empty if unknown."""
         left = self.estimate_left()
         told = [f"{self.done}/{self.total}"] if self.total else []
-        told += [f"about {duration(left)} left"] if left is not None else []
+        told += [f"about {duration(max(left, SOON))} left"] if left is not None else []
         return ", ".join(told)
 
     @property
@@ -156,6 +157,11 @@ class Progress:
 
     def say(self, text: str) -> None:
         self.console.print(sanitize_line(text), markup=False)
+
+    def say_wrapped(self, text: str) -> None:
+        """Print a sentence in lines of 80 columns."""
+        for line in wrap(sanitize_line(text), PIPE_COLUMNS):
+            self.say(line)
 
     def note(self, text: str) -> None:
         """Print one line that the reader of the report must see too."""

@@ -8,6 +8,7 @@ from decimal import Decimal
 from postprocess.base.errors import UsageError, propose_word
 from postprocess.base.formats import parse_whole
 from postprocess.model.routines.benchmark import LEAST_ITERATIONS
+from postprocess.model.routines.known import may_be_routine, propose_routine
 from postprocess.results.query import parse_since
 from site_configs.programs.program import PROGRAMS
 
@@ -23,6 +24,17 @@ def parse_comma_list(text: str) -> list[str]:
     words = list(dict.fromkeys(word for word in text.split(",") if word))
     if not words:
         raise argparse.ArgumentTypeError("names nothing; leave it out for all")
+    return words
+
+
+def parse_routines(text: str) -> list[str]:
+    """Parse names of routines; one that no check can have is refused before anything starts."""
+    words = parse_comma_list(text)
+    for word in words:
+        if not may_be_routine(word):
+            near = propose_routine(word)
+            fix = f"did you mean {near}?" if near else "./plumbline list shows them"
+            raise argparse.ArgumentTypeError(f"{word!r} is no routine of any check; {fix}")
     return words
 
 

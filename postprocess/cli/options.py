@@ -94,7 +94,7 @@ OPTIONS = {
         Option(
             WHAT,
             "--routine NAME,...",
-            option_types.parse_comma_list,
+            option_types.parse_routines,
             "only these routines, as in bcast,reduce_sum (default: all)",
         ),
         Option(

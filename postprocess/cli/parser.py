@@ -144,7 +144,7 @@ class Parser(argparse.ArgumentParser):
             chosen.error(f"{message}; did you mean {near}?")
         if having and chosen.instead_of_options:
             chosen.error(f"{message}; {chosen.instead_of_options}")
-        if not options and ROUTINE_OPTION in own and (near := propose_routine(rest[0])):
+        if not options and ROUTINE_OPTION in own and (near := find_routine_near(rest[0])):
             chosen.error(f"{message}; did you mean {ROUTINE_OPTION} {near}?")
         for option, commands in having.items():
             message += f"; {option} is an option of {', '.join(commands)}"
@@ -220,11 +220,11 @@ def propose_option(word: str, known: Iterable[str]) -> str:
     return begun[0] if len(begun) == 1 else names.get(find_near_word(typed, names, NEAR_OPTION), "")
 
 
-def propose_routine(word: str) -> str:
-    """Propose the routine that a word is or may be meant for; empty if none is near."""
-    from postprocess.model.routines.mpicost import ROUTINES  # only where a word is wrong
+def find_routine_near(word: str) -> str:
+    """Find the routine that a word is or may be meant for; empty if none is near."""
+    from postprocess.model.routines.known import propose_routine  # only where a word is wrong
 
-    return find_near_word(word, [routine.name for routine in ROUTINES])
+    return propose_routine(word)
 
 
 def find_chosen_parser(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> Any:

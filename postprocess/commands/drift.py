@@ -9,7 +9,6 @@ from postprocess.analyses.drift_findings import cluster_changes, day_before, rea
 from postprocess.analyses.drift_report import PAGE, build_drift_document
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import render_text
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_json, add_options
@@ -54,13 +53,13 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         raise UsageError(f"nothing can be said of any case yet: {drift_report.explain_too_few_nights()}")
     found = cluster_changes(trends)
     if found:
-        print(render_text(drift_report.build_drift_table(found)).lstrip("\n"))
+        print(*drift_report.format_drift(found), "", sep="\n")
     directory = arguments.output or work.root / "drift"
     page = write_document(build_drift_document(trends, found, since), directory / PAGE)
     if arguments.json:
         write_summary(arguments.json, drift_report.drift_as_data(trends, found, since))
     progress.say(f"pictures: {page}")
-    progress.say(drift_report.summarise_drift(trends, found))
+    progress.say_wrapped(drift_report.summarise_drift(trends, found))
     return 1 if any(cluster.slow for cluster in found) else 0
 
 

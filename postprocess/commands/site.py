@@ -143,10 +143,11 @@ def launch_all(
         work, Request("try", ["./plumbline", *sys.argv[1:]], site, selection), progress
     )
     _, reframe = context.open_session("try")
-    with remove_on_failure(reframe):
+    with remove_on_failure(reframe), progress.phase("set-up"):
         planned = make_plan(reframe, selection)
     (reframe.session / LOOKED_AT).touch()
-    return reframe.session, run_plan(reframe, selection, planned, progress).finished
+    with progress.phase("running"):
+        return reframe.session, run_plan(reframe, selection, planned, progress).finished
 
 
 def select_smallest(reading: SiteReading, path: Path, environments: Sequence[str]) -> Selection:

@@ -78,11 +78,7 @@ def count_job_nodes(job: launch_costs.Job) -> int:
 
 
 def show_costs(
-    work: WorkDirectory,
-    path: Path,
-    night: Sequence[PlannedLaunch],
-    others: Sequence[PlannedLaunch],
-    progress: Progress,
+    work: WorkDirectory, night: Sequence[PlannedLaunch], others: Sequence[PlannedLaunch], progress: Progress
 ) -> None:
     """Show the table of a night's cost on each partition with each environment, and its sum."""
     known = launch_costs.read_job_seconds(work)
@@ -96,13 +92,13 @@ def show_costs(
     total = estimate_night_cost(night, known)
     sums = f"{plural(total.cases, 'case')} in {plural(total.launches, 'launch', 'es')}"
     hours = f"{total.node_seconds / 3600:.2f} node-hours"
-    progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
+    progress.say_wrapped(f"a night is {sums}: about {duration(total.seconds)} and {hours}")
     for line in (describe_estimate(night, known), *launch_costs.describe_flush(night)):
-        progress.say(line)
+        progress.say_wrapped(line)
     first = estimate_night_cost(repeat_for_calibration(night), known)
     sums = f"{plural(first.launches, 'launch', 'es')} more: about {duration(first.seconds)}"
     hours = f"{first.node_seconds / 3600:.2f} node-hours"
-    progress.say(f"a night without references calibrates first, {sums} and {hours}")
+    progress.say_wrapped(f"a night without references calibrates first, {sums} and {hours}")
     if others:
         more = estimate_night_cost(others, known)
         sums = f"{plural(more.cases, 'case')} in {plural(more.launches, 'launch', 'es')}"
@@ -180,7 +176,7 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
         return [f"{path}: {error}"]
     if trial.night:
         night = repeat_launches(trial.night, choose_launch_counts(work, trial.night))
-        show_costs(work, path, night, trial.others, progress)
+        show_costs(work, night, trial.others, progress)
     if trial.not_built:
         cases = plural(trial.not_built, "case")
         progress.say(f"not counted: {cases} of OSU and IMB that Spack builds, where there is a Spack")
@@ -198,7 +194,7 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
             describe_shell_limits(partition),
         )
         for line in filter(None, told):
-            progress.say(line)
+            progress.say_wrapped(line)
     return [f"{path}: {text}" for text in wrong]
 
 

@@ -25,7 +25,7 @@ from site_configs.mpi.exchange import BINDINGS
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: What stands beside a tone, or for it where there is no colour.
-STAMPS = {"good": "✓", "fair": "?", "bad": "✗"}
+STAMPS = {"good": "✓", "fair": "?", "bad": "✗", "plain": ""}
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,7 @@ class Tone(str, Enum):
     GOOD = "good"
     FAIR = "fair"
     BAD = "bad"
+    PLAIN = "plain"  #: nothing was judged
 
     def __str__(self) -> str:
         return self.value
@@ -267,9 +268,9 @@ def name_cell_classes(cell: str, is_number: bool) -> str:
 
 def render_markdown(document: Document) -> str:
     ending = Section("How to read this", [Lines(Role.ITEM, document.how_to_read)])
-    stamp = STAMPS[document.tone]
+    headline = f"{STAMPS[document.tone]} {escape_markdown(document.headline)}".lstrip()
     parts = [
-        f"# Plumbline {escape_markdown(document.kind)}: {stamp} {escape_markdown(document.headline)}",
+        f"# Plumbline {escape_markdown(document.kind)}: {headline}",
         escape_markdown(" · ".join(document.where)),
         render_block(Lines(Role.ITEM, [*document.failures, *document.facts])),
     ]

@@ -1,5 +1,6 @@
 """A session for other programs: JUnit's XML, and metrics in OpenMetrics' text format."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from postprocess.base.formats import SHOWN, format_band, parse_utc
 from postprocess.base.sanitize import sanitize_line
-from postprocess.model.case import Case
+from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.verdict import UNASSERTED, CaseResult, Verdict
 from postprocess.report import overview
 from postprocess.results.summary import SessionSummary
@@ -28,6 +29,10 @@ def format_junit(summary: SessionSummary) -> str:
         for result in group.results
     }
     cases = [build_case(r, summary.strict, again.get(r.case)) for r in summary.results]
+    shares = share_launch_seconds(summary)
+    for result, case in zip(summary.results, cases, strict=True):
+        if seconds := shares.get(LaunchPlace.of(result.case)):
+            case.set("time", f"{seconds:.3f}")
     if summary.exit_status and not summary.failed:
         cases.append(build_session_error(summary))
     failures = sum(case.find("failure") is not None for case in cases)
@@ -46,6 +51,15 @@ def format_junit(summary: SessionSummary) -> str:
         ET.SubElement(suite, "system-out").text = "\n".join(lines)
     ET.indent(root)
     return f"{DECLARATION}\n{ET.tostring(root, encoding='unicode')}\n"
+
+
+def share_launch_seconds(summary: SessionSummary) -> dict[LaunchPlace, float]:
+    """Share the seconds of the launches at each place among its cases, as readers of JUnit add them up."""
+    cases = Counter(LaunchPlace.of(result.case) for result in summary.results)
+    seconds: defaultdict[LaunchPlace, float] = defaultdict(float)
+    for launch in summary.launches:
+        seconds[LaunchPlace.of_launch(launch)] += launch.seconds
+    return {place: seconds[place] / number for place, number in cases.items()}
 
 
 def build_case(result: CaseResult, strict: bool, again: str | None) -> ET.Element:

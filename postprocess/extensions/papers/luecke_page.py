@@ -286,7 +286,7 @@ def build_document(summary: SessionSummary, views: Sequence[PaperView]) -> Docum
         for part in views
     ]
     where = (f"{summary.mode} at {summary.site}", f"session {summary.session}")
-    return Document("papers", where, Tone.GOOD, "The views of the papers", [], sections, [])
+    return Document("papers", where, Tone.PLAIN, "The views of the papers", [], sections, [])
 
 
 def paper_views_as_text(views: Sequence[PaperView]) -> str:

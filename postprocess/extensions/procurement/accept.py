@@ -12,7 +12,7 @@ from pathlib import Path
 
 from postprocess.base import files, signature
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import render_text
+from postprocess.base.formats import render_narrow_text
 from postprocess.base.progress import Progress
 from postprocess.base.records import is_same, is_same_page
 from postprocess.base.strict_json import parse_json
@@ -222,7 +222,7 @@ def conclude(
     document.write_pages({demand.folder / name: text for name, text in pages.items()})
     page = demand.folder / protocol.ACCEPT[0]
     for table in (protocol.tabulate_acceptance(found), *protocol.tabulate_links(found)):
-        print(render_text(table), end="", flush=True)
+        print(render_narrow_text(table), end="", flush=True)
     for line in format_violations(violations):
         progress.note(line)
     if parties.are_same:

@@ -10,7 +10,7 @@ from pathlib import Path
 from postprocess.base.archive import is_archive
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import duration, plural, render_text
+from postprocess.base.formats import duration, plural, render_narrow_text
 from postprocess.base.progress import Progress
 from postprocess.base.sanitize import sanitize_line, show_line
 from postprocess.base.workdir import WorkDirectory
@@ -130,7 +130,7 @@ def run_compare(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     found = comparison.compare_offers(next(iter(rules.values())), ranked, present, told)
     page = comparison.write_comparison(locate_folder(arguments.output, work, "offers"), found)
     for table in (comparison.tabulate_scores(found), *comparison.tabulate_rows(found)):
-        print(render_text(table))
+        print(render_narrow_text(table))
     show_line(f"{comparison.describe_outcome(found)}; {page}")
     return 0 if found.scores[0].is_responsive else 1
 

@@ -66,7 +66,9 @@ def render_form_page(
     table = TextTable("Rows", tuple(shown[:TEXTS]), tuple([*shown[TEXTS:], *form_rows.TYPED]), lines, ())
     notes = [*(each.words for each in unmeasured), *NOTES, *(f"proposed: {risk}" for risk in risks)]
     return render_html(
-        Document("form of an offer", (), Tone.GOOD, title, facts, [table_section(table)], notes, landscape=True)
+        Document(
+            "form of an offer", (), Tone.PLAIN, title, facts, [table_section(table)], notes, landscape=True
+        )
     )
 
 

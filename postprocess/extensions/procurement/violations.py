@@ -75,7 +75,7 @@ class Code(Enum):
     )
     FORM_MISSING = ("form-missing", True, "./plumbline offer sheet FOLDER writes the form")
     FORM_ALTERED = ("form-altered", True, "type in the open cells only")
-    COMMITMENT_MISSING = ("commitment-missing", True, "type a number into committed")
+    COMMITMENT_MISSING = ("commitment-missing", True, "type a number into committed", FAULT)
     COMMITMENT_IMPOSSIBLE = ("commitment-impossible", True, "type a number above 0 that is possible")
     COMMITMENT_BEYOND_LIMIT = ("commitment-beyond-limit", True, "commit to what the rules ask")
     PROJECTION_WITHOUT_MODEL = ("projection-without-model", True, "describe its model in the form")

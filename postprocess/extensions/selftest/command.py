@@ -15,7 +15,13 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.ledger import locate_ledger
 from postprocess.calibration.schedule import LAUNCHES
-from postprocess.cli.option_types import parse_comma_list, parse_count, parse_launches, parse_minutes
+from postprocess.cli.option_types import (
+    parse_comma_list,
+    parse_count,
+    parse_launches,
+    parse_minutes,
+    parse_routines,
+)
 from postprocess.cli.options import SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
@@ -246,7 +252,7 @@ def add_arguments(parser: Parser) -> None:
     )
     what.add_argument(
         "--routine",
-        type=parse_comma_list,
+        type=parse_routines,
         default=list(QUICK),
         metavar="NAME,...",
         help=f"only these routines (default: {','.join(QUICK)})",

@@ -143,12 +143,18 @@ def drift(work: Path, *options: str) -> int:
     return main(str(work), str(work), ["drift", "--since", SINCE, *options])
 
 
+def read_last_sentence(said: str) -> str:
+    """The last sentence, however it is wrapped."""
+    return " ".join(said[said.rindex("drift: ") :].split())
+
+
 def test_sixty_nights_from_store_to_page(work, capsys):
     assert drift(work, "--json", str(work / "drift.json")) == 1
     said = capsys.readouterr().out
     assert "6 of 6 cases of laptop:cpu mpich-5.0.2 mpicost" in said
-    assert re.search(r"slower +step +2026-10-01 +laptop:cpu:openmpi-5.0.9:\S+ +\+[45]\d\.\d%", said)
-    last = said.splitlines()[-1]
+    assert re.search(r"slower +step +2026-10-01 +\+[45]\d\.\d% .*\n  laptop:cpu:openmpi-5.0.9:", said)
+    assert max(map(len, said.split("pictures: ")[0].splitlines())) <= 80
+    last = read_last_sentence(said)
     assert last.startswith("drift: of 11 cases in 60 nights 8 slower, 1 faster (")
     assert last.endswith("), 1 for a while only")
     page = (work / "drift" / drift_page.PAGE).read_text()
@@ -167,7 +173,7 @@ def test_status_0_where_nothing_is_slower(work, capsys):
     keys = [case.key for case in mixed()]
     for chosen in ([f"{keys[-1]},{keys[-3]}"], [keys[-1], keys[-3]]):
         assert drift(work, "--case", *chosen) == 0
-        assert "0 slower, 1 faster" in capsys.readouterr().out.splitlines()[-1]
+        assert "0 slower, 1 faster" in read_last_sentence(capsys.readouterr().out)
     assert "No case became slower" in (work / "drift" / drift_page.PAGE).read_text()
 
 
@@ -214,7 +220,7 @@ def test_cases_with_too_few_nights_are_counted(tmp_path, capsys):
     late[:-5] = np.nan
     write_nights(tmp_path / "store", {CASE: noise(), replace(CASE, routine="gather"): late})
     assert drift(tmp_path) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
+    last = read_last_sentence(capsys.readouterr().out)
     assert "of 1 case in 60 nights 0 slower" in last
     assert "1 case not looked at" in last
 

@@ -66,6 +66,18 @@ def test_band_and_ratio():
     assert formats.ratio(None, 1e-6) == formats.ratio(1e-6, None) == formats.ratio(1.0, 0.0) == "-"
 
 
+def test_a_table_that_is_too_wide_has_a_paragraph_for_each_row():
+    cells = ("must", "met", *(f"{number} us" for number in range(8)), "-")
+    heads = ("verdict", *(f"a head of {number}" for number in range(8)), "left out")
+    table = formats.TextTable("Rows", ("row", "demand"), heads, (("one", *cells),), ("a note",))
+    title, name, *more = formats.render_narrow_text(table).splitlines()
+    assert (title, name, more[-1]) == ("Rows", "  one", "  a note")
+    assert max(map(len, more)) <= formats.PIPE_COLUMNS < len(formats.render_text(table).splitlines()[1])
+    told = " ".join(" ".join(more[:-1]).split())
+    assert told.startswith("must, verdict met, a head of 0 0 us, ") and "left out" not in told
+    assert formats.render_narrow_text(table, 300) == formats.render_text(table)
+
+
 def test_plural():
     assert formats.plural(1, "case") == "1 case"
     assert formats.plural(0, "case") == "0 cases"

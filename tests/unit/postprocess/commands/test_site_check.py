@@ -64,14 +64,16 @@ def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
     assert one.node_seconds == one.seconds
 
 
-def test_what_the_first_night_costs_more_is_told(work, path, progress):
+def test_what_the_first_night_costs_more_is_told(work, progress):
     """Launches of a layout alone, as they stand in the code, tell nobody when the night ends."""
     night = [launch(4, 4, number=number) for number in (1, 2)] + [launch(8, 4)]
-    site_check.show_costs(work, path, night, [], progress)
+    site_check.show_costs(work, night, [], progress)
     each = 1 + 2 * 10 * 0.001  # seconds, by rule of thumb
     number = PROGRAMS["mpicost"].launches
     seconds, hours = duration(2 * number * each), 3 * number * each / 3600
-    assert said(progress)[-1] == (
+    lines = said(progress)
+    assert max(map(len, lines)) <= 80
+    assert " ".join(" ".join(lines[-2:]).split()) == (
         f"a night without references calibrates first, {2 * number} launches more: about {seconds} and "
         f"{hours:.2f} node-hours"
     )

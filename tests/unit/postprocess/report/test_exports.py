@@ -43,7 +43,8 @@ def test_junit_has_every_case_and_what_each_failure_says(summary: SessionSummary
     skipped = {name for name, case in read.items() if case.is_skipped}
     silent = (Verdict.SKIPPED, Verdict.PROVISIONAL)
     assert skipped == {each.case.key for each in summary.results if each.verdict in silent}
-    assert suite.time >= 0
+    spent = sum(launch.seconds for launch in summary.launches)
+    assert sum(case.time or 0.0 for case in read.values()) == pytest.approx(spent, rel=0.01)
     slow = next(each for each in summary.results if each.verdict is Verdict.REGRESSED)
     (told,) = read[slow.case.key].result
     text = render_terminal(summary, 0, terminal=False)

@@ -178,7 +178,7 @@ def test_what_cannot_be_told_of_csv_is_said(offer, capsys, declared: Declared) -
 @pytest.mark.parametrize(
     ("cells", "code", "said"),
     [
-        ({"committed4": 1.3}, "commitment-missing", "broadcast 1 MB: nothing is committed"),
+        ({"committed4": 1.3}, "commitment-missing", "broadcast 1 MB and 1 more: nothing is committed"),
         ({**ALL, "committed4": "soon"}, "commitment-impossible", "committed: 'soon' is no value"),
         ({**ALL, "committed4": -1}, "commitment-impossible", "-1 is no value"),
         ({**ALL, "committed4": 0.001}, "commitment-impossible", "faster than light"),
