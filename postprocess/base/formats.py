@@ -304,13 +304,13 @@ def render_narrow_text(table: TextTable, width: int = PIPE_COLUMNS) -> str:
     text = render_text(table)
     if max(map(len, text.splitlines()), default=0) <= width:
         return text
-    lines = [sanitize_line(table.title)]
+    lines = [sanitize.sanitize_line(table.title)]
     heads = (*("" for _ in table.labels), *table.columns)
     for name, *cells in table.rows:
         told = [f"{head} {cell}".strip() for head, cell in zip(heads[1:], cells, strict=True) if cell != DASH]
-        lines += [f"{INDENT}{sanitize_line(name)}"]
-        lines += wrap(sanitize_line(", ".join(told)), width, 2 * INDENT, indent=2 * INDENT)
-    lines += [f"{INDENT}{sanitize_line(note)}" for note in table.notes]
+        lines += [f"{INDENT}{sanitize.sanitize_line(name)}"]
+        lines += wrap(sanitize.sanitize_line(", ".join(told)), width, 2 * INDENT, indent=2 * INDENT)
+    lines += [f"{INDENT}{sanitize.sanitize_line(note)}" for note in table.notes]
     return "".join(f"{line}\n" for line in lines)
 
 
