@@ -25,7 +25,7 @@ from site_configs.schedulers.module_systems import (
 )
 from site_configs.schedulers.registry import SchedulerError, find_scheduler
 from site_configs.topology.machine import read_machine, read_usable_threads
-from site_configs.validation.reader import SiteFault, SiteReading
+from site_configs.validation.reading import SiteFault, SiteReading
 
 SIMULATED = "simgrid"  #: the family whose time is simulated
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from postprocess.judging.retest import RetestTarget
+from postprocess.judging.retest_targets import RetestTarget
 from postprocess.model.case import LaunchPlace
 from postprocess.model.launch import select_launch_counts
 from postprocess.model.options import AGAIN, RESTING, RestingPlace
