@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from scipy.special import gammaincinv
+import scipy
 
 from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
@@ -299,8 +299,8 @@ def sum_alarm_counts(nights: Sequence[tuple[float, int]]) -> AlarmCount:
 def compute_poisson_interval(count: float) -> tuple[float, float]:
     """Compute the means under which so few, or so many, events have a probability of 2.5% or more."""
     tail = (1 - CONFIDENCE) / 2
-    low = float(gammaincinv(count, tail)) if count else 0.0
-    return low, float(gammaincinv(count + 1, 1 - tail))
+    low = float(scipy.special.gammaincinv(count, tail)) if count else 0.0
+    return low, float(scipy.special.gammaincinv(count + 1, 1 - tail))
 
 
 def find_often_cleared(nights: Iterable[NightAlarms]) -> list[tuple[str, int]]:

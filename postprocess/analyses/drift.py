@@ -12,8 +12,8 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from postprocess.base.formats import find_better_direction
 from postprocess.model.case import Case
@@ -323,7 +323,7 @@ def _error(sigma: float, *nights: int) -> float:
 
 def _p(ratio: float, nights: int) -> float:
     """Return the two-sided p-value, times the number of nights at which the change could have been found."""
-    return min(1.0, 2 * nights * float(stdtr(nights - 2, -abs(ratio))))
+    return min(1.0, 2 * nights * float(scipy.special.stdtr(nights - 2, -abs(ratio))))
 
 
 def _shifted(finding: DriftFinding, nights: int) -> DriftFinding:

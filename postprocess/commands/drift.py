@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from postprocess.analyses import drift_report
 from postprocess.analyses.drift import NightSeries, detect_trends
 from postprocess.analyses.drift_findings import cluster_changes, day_before, read_nights
-from postprocess.analyses.drift_report import PAGE, build_drift_document
+from postprocess.analyses.drift_page import PAGE, build_drift_document
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress

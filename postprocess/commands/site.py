@@ -29,7 +29,7 @@ from site_configs.mpi.probe import find_companion_launcher
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.registry import LOCAL, find_scheduler
 from site_configs.topology.layouts import Layout
-from site_configs.validation.reader import SiteReading
+from site_configs.validation.reading import SiteReading
 from site_configs.validation.site_files import locate_site_file, read_site
 from spack_envs.mirror.use import choose_mirror
 

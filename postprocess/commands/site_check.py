@@ -29,7 +29,7 @@ from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.layouts import Layout
 from site_configs.topology.machine import describe_own_limits, find_unknown_limits, read_quota_cpus
 from site_configs.validation import rules
-from site_configs.validation.reader import SiteFault, SiteReading
+from site_configs.validation.reading import SiteFault, SiteReading
 from site_configs.validation.rules import LocalMachine
 from site_configs.validation.site_files import locate_site_file, read_site
 

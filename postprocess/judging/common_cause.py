@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import ndtri, stdtr
+import scipy
 
 from postprocess.base.formats import compute_slowdown, find_better_direction
 from postprocess.model.case import Case
@@ -174,7 +174,7 @@ def compute_shift_probability(some: Sequence[JudgedSlowdown], share: float) -> f
     launches, number = Counter(len(slowdown.moves) for slowdown in some).most_common(1)[0]
     if launches < ENOUGH_LAUNCHES or 2 * number <= len(some):
         least = min(slowdown.result.reference_launches for slowdown in some)
-        return float(stdtr(least - 1.0, ndtri(share) - tonight))
+        return float(scipy.special.stdtr(least - 1.0, scipy.special.ndtri(share) - tonight))
     told = [slowdown for slowdown in some if len(slowdown.moves) == launches]
     tonight = float(np.quantile([slowdown.log / slowdown.error for slowdown in told], share))
     usual = np.quantile([standardise_deviations(slowdown) for slowdown in told], share, axis=0)
@@ -185,7 +185,7 @@ def compute_shift_probability(some: Sequence[JudgedSlowdown], share: float) -> f
     if own + between <= 0:
         return 1.0
     degrees = (own + between) ** 2 / (own**2 / (launches - 1.0) + between**2 / ELSEWHERE)
-    return float(stdtr(degrees, -beyond / math.sqrt(own + between)))
+    return float(scipy.special.stdtr(degrees, -beyond / math.sqrt(own + between)))
 
 
 def standardise_deviations(one: JudgedSlowdown) -> list[float]:

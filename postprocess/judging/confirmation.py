@@ -16,12 +16,12 @@ from postprocess.judging.common_cause import CommonCause, find_common_causes
 from postprocess.judging.evaluate import evaluate_case
 from postprocess.judging.retest import (
     CommonCauseRetest,
-    build_retest_choice,
     describe_cause,
     describe_unavoidable_nodes,
     name_confirmed_causes,
     select_launches_of_value,
 )
+from postprocess.judging.retest_targets import build_retest_choice
 from postprocess.judging.suspicion import NO_HISTORY, SessionHistory, call_slow_sums, decide_suspicion
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch, select_launch_counts

@@ -10,7 +10,7 @@ import json
 import secrets
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.records import parse_record
 from postprocess.base.strict_json import read_json
-from postprocess.model.case import Case
+from postprocess.model.case import Case, sort_cases
 from postprocess.model.routines.benchmark import Benchmark
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 
@@ -152,11 +152,19 @@ def locate_plan_file(session: Path, launch: PlannedLaunch) -> Path:
     return session / "plan" / f"{launch.name}.json"
 
 
-def write_launch(session: Path, launch: PlannedLaunch) -> None:
-    """Put one launch on the session's plan and make room for its results."""
+def write_launch(session: Path, launch: PlannedLaunch, durable: bool = True) -> None:
+    """Put one launch on the session's plan and make room for its results.
+
+    :param durable: whether it is on disk afterwards; else :func:`sync_plan` is to follow
+    """
     (session / "raw").mkdir(parents=True, exist_ok=True)
-    data = json.dumps(asdict(launch), indent=1).encode()
-    files.replace_files({locate_plan_file(session, launch): data})
+    data = json.dumps(launch, default=vars).encode()  # all in C: a large cluster has 100,000 cases
+    files.replace_files({locate_plan_file(session, launch): data}, durable)
+
+
+def sync_plan(session: Path) -> None:
+    """See the whole plan on the disk. OSError as met."""
+    files.sync_files((session / "plan").glob("*.json"))
 
 
 def drop_plan(session: Path) -> None:
@@ -195,7 +203,7 @@ def _check_lists(told: dict[str, Any]) -> None:
 
 def list_planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:
     """List every case of the plan once, in the order of cases."""
-    return sorted({case for launch in launches for case in launch.all_cases})
+    return sort_cases({case for launch in launches for case in launch.all_cases})
 
 
 def list_places(launches: Iterable[PlannedLaunch]) -> set[tuple[str, str]]:

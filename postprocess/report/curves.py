@@ -16,7 +16,7 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import program_sort_key
 from postprocess.model.verdict import CaseResult, Verdict, find_varying_fields
-from postprocess.report import drawing
+from postprocess.report import panels
 
 WIDTH, HEIGHT = 300, 190
 LEFT, RIGHT, TOP, BOTTOM = 42, 290, 36, 158
@@ -44,7 +44,7 @@ class Scales:
         return round(BOTTOM - (BOTTOM - TOP) * share / math.log(self.high / self.low))
 
 
-def build_scales(panel: drawing.Panel) -> Scales | None:
+def build_scales(panel: panels.Panel) -> Scales | None:
     """Build the scales of a diagram, both logarithmic but for ranks; None without any value."""
     points = [point for line in panel.lines for point in line.points]
     values = [point.value for point in points if point.value and point.value >= LEAST_VALUE]
@@ -59,7 +59,7 @@ def build_scales(panel: drawing.Panel) -> Scales | None:
     return Scales(_place(sorted({point.x for point in points}), panel.x), low, high)
 
 
-def draw_curve(panel: drawing.Panel, scales: Scales) -> str:
+def draw_curve(panel: panels.Panel, scales: Scales) -> str:
     """Draw the inside of a diagram: axes, and for each line its bands, its course and its failed cases."""
     return "".join(
         [
@@ -71,9 +71,9 @@ def draw_curve(panel: drawing.Panel, scales: Scales) -> str:
     )
 
 
-def describe_curve(panel: drawing.Panel) -> str:
+def describe_curve(panel: panels.Panel) -> str:
     failed = sum(point.failed for line in panel.lines for point in line.points)
-    told = f"{panel.title}: over {drawing.X_LABELS[panel.x]}" + (f", {failed} failed" if failed else "")
+    told = f"{panel.title}: over {panels.X_LABELS[panel.x]}" + (f", {failed} failed" if failed else "")
     return sanitize_line(told)
 
 
@@ -89,14 +89,14 @@ def _place(values: Sequence[int], kind: str) -> dict[int, int]:
     }
 
 
-def _name_lines(lines: Sequence[drawing.PanelLine]) -> Iterator[str]:
+def _name_lines(lines: Sequence[panels.PanelLine]) -> Iterator[str]:
     x = LEFT
     for line in lines:
         yield _text(x, 25, f"n s{line.style % STYLES}", line.name)
         x += round(5.4 * len(line.name)) + 9
 
 
-def _draw_axes(panel: drawing.Panel, scales: Scales) -> Iterator[str]:
+def _draw_axes(panel: panels.Panel, scales: Scales) -> Iterator[str]:
     factor, shown = formats.SHOWN.get(panel.unit, (1.0, panel.unit))
     heights = {value: scales.find_y(value / factor) for value in _choose_y(scales, factor)}
     if heights:
@@ -106,15 +106,15 @@ def _draw_axes(panel: drawing.Panel, scales: Scales) -> Iterator[str]:
         yield _text(LEFT - 4, y + 3, "y", formats.format_significant(value, 3))
     end = -SIZE_WIDTH
     yield _text(LEFT - 4, TOP - 5, "y", shown.replace("us", "µs"))
-    sized = panel.x in drawing.SIZED
+    sized = panel.x in panels.SIZED
     room = SIZE_WIDTH if sized else COUNT_WIDTH
     places = list(scales.places)
-    for value in places if len(places) <= MOST_X else drawing.thin_values(places, MOST_X):
+    for value in places if len(places) <= MOST_X else panels.thin_values(places, MOST_X):
         x = scales.places[value]
         if x - end >= room:
             yield _text(x, BOTTOM + 13, "x", formats.size(value) if sized else str(value))
             end = x
-    yield _text((LEFT + RIGHT) // 2, BOTTOM + 26, "x", drawing.X_LABELS[panel.x])
+    yield _text((LEFT + RIGHT) // 2, BOTTOM + 26, "x", panels.X_LABELS[panel.x])
 
 
 def _choose_y(scales: Scales, factor: float) -> list[float]:
@@ -126,11 +126,11 @@ def _choose_y(scales: Scales, factor: float) -> list[float]:
     if len(inside) > MOST_Y:
         tens = [value for value in inside if math.isclose(math.log10(value) % 1, 0, abs_tol=1e-9)]
         inside = tens if len(tens) > 1 else inside
-        inside = [inside[n] for n in drawing.thin_values(range(len(inside)), MOST_Y)]
+        inside = [inside[n] for n in panels.thin_values(range(len(inside)), MOST_Y)]
     return inside
 
 
-def _draw_line(line: drawing.PanelLine, scales: Scales) -> str:
+def _draw_line(line: panels.PanelLine, scales: Scales) -> str:
     outline = "".join(_draw_band(run, scales) for run in _split(line.points))
     bands = f'<path class="b" d="{outline}"/>' if outline else ""
     course, dots, broken = _draw_course(line.points, scales)
@@ -144,7 +144,7 @@ def _draw_line(line: drawing.PanelLine, scales: Scales) -> str:
     return f'<g class="s{line.style % STYLES}">{bands}<path d="{course}"/>{dotted}{rings}{lost}</g>'
 
 
-def _draw_course(points: Sequence[drawing.Point], scales: Scales) -> tuple[str, str, str]:
+def _draw_course(points: Sequence[panels.Point], scales: Scales) -> tuple[str, str, str]:
     """Return the course through the values, a dot at each, and a cross for each case without one."""
     course, dots, broken, pen = "", "", "", "M"
     for point in points:
@@ -160,7 +160,7 @@ def _draw_course(points: Sequence[drawing.Point], scales: Scales) -> tuple[str, 
     return course or "M0 0", dots, broken
 
 
-def _draw_band(run: Sequence[drawing.Point], scales: Scales) -> str:
+def _draw_band(run: Sequence[panels.Point], scales: Scales) -> str:
     """Return the outline of the bands of neighbours; a lone one is a bar."""
     ends = [(scales.places[p.x], *map(scales.find_y, p.band or (1.0, 1.0))) for p in run]
     if len(ends) == 1:
@@ -171,9 +171,9 @@ def _draw_band(run: Sequence[drawing.Point], scales: Scales) -> str:
     return f"M{upper}L{lower}z"
 
 
-def _split(points: Sequence[drawing.Point]) -> Iterator[list[drawing.Point]]:
+def _split(points: Sequence[panels.Point]) -> Iterator[list[panels.Point]]:
     """Yield the stretches of neighbours that all have a band."""
-    run: list[drawing.Point] = []
+    run: list[panels.Point] = []
     for point in points:
         if point.band and point.band[0] > 0:
             run.append(point)
@@ -201,7 +201,7 @@ class Curve:
     """A diagram with its name on the page."""
 
     name: str
-    panel: drawing.Panel
+    panel: panels.Panel
     scales: Scales
     results: tuple[CaseResult, ...]
     failed: int
@@ -272,7 +272,7 @@ class _Titles:
         for result in results:
             own.setdefault(result.case.program, []).append(result)
         self.qualifiers = {name: find_varying_fields(own[name], QUALIFIERS) for name in own}
-        self.densest = drawing.find_densest_layouts(results)
+        self.densest = panels.find_densest_layouts(results)
 
     def of(self, case: Case) -> list[str]:
         return [getattr(case, name) for name in self.qualifiers[case.program]]
@@ -284,7 +284,7 @@ class _Titles:
 
 def _group(
     results: Sequence[CaseResult], over: str, titles: _Titles, styles: Mapping[str, int], strict: bool
-) -> list[tuple[drawing.Panel, list[CaseResult]]]:
+) -> list[tuple[panels.Panel, list[CaseResult]]]:
     """Group cases into diagrams over one field; those with one place of it are none."""
     groups: dict[tuple[object, ...], list[CaseResult]] = {}
     for result in results:
@@ -303,9 +303,7 @@ def _group(
         if len({getattr(each.case, over) for each in own}) > 1:
             unit = next((each.unit for each in own if each.value is not None), SECONDS)
             title = _title(own[0].case, over, titles)
-            found.append(
-                (drawing.Panel(title, over, drawing.build_lines(own, over, styles, strict), unit), own)
-            )
+            found.append((panels.Panel(title, over, panels.build_lines(own, over, styles, strict), unit), own))
     return found
 
 

@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 from postprocess.base import formats
 from postprocess.base.formats import MEGABYTES, RATIO, SECONDS
 from postprocess.base.sanitize import sanitize_line
-from postprocess.report import drawing
+from postprocess.report import drawing, panels
 from postprocess.report import drawing as small
 from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 
 MICRO = 1e6
-Y_LABELS = {SECONDS: "µs", drawing.MILLISECONDS: "ms", MEGABYTES: "MB/s", RATIO: "× C"}
-SPOKEN = {SECONDS: "time", drawing.MILLISECONDS: "time", MEGABYTES: "bandwidth", RATIO: "ratio"}
+Y_LABELS = {SECONDS: "µs", panels.MILLISECONDS: "ms", MEGABYTES: "MB/s", RATIO: "× C"}
+SPOKEN = {SECONDS: "time", panels.MILLISECONDS: "time", MEGABYTES: "bandwidth", RATIO: "ratio"}
 MOST_MARKED = 8  #: points of a line that has its marker at each; a longer one has it at every few
 SPREAD = 1.5  #: of environments beside each other at the only place of x, as a factor
 MOST_LABELLED = 4  #: environments whose values are written beside their points
@@ -58,20 +58,20 @@ RING: dict[str, Any] = {
 
 
 @drawing.apply_style
-def draw_lines(panel: drawing.Panel) -> str:
+def draw_lines(panel: panels.Panel) -> str:
     """Draw one panel: a line per environment, its bands shaded, failed cases ringed.
 
     A case without a value breaks its line and leaves a cross at the lower edge. Where all cases
     share one x the environments stand side by side, each with its value.
     """
-    figure, axes = small.draw_panel(sanitize_line(panel.title), drawing.X_LABELS[panel.x], Y_LABELS[panel.unit])
+    figure, axes = small.draw_panel(sanitize_line(panel.title), panels.X_LABELS[panel.x], Y_LABELS[panel.unit])
     values = sorted({point.x for line in panel.lines for point in line.points})
-    ranks = (panel.x == "peer" or panel.scale == drawing.LINEAR) and len(values) > 1
-    kind = "bytes" if panel.x in drawing.SIZED else panel.x
+    ranks = (panel.x == "peer" or panel.scale == panels.LINEAR) and len(values) > 1
+    kind = "bytes" if panel.x in panels.SIZED else panel.x
     set_x = small.set_linear_x if ranks else small.set_logarithmic_x
     places = set_x(axes, values, kind)
     drawn = [_scaled(line, _find_factor(panel.unit)) for line in panel.lines]
-    _scale_y(axes, [point for line in drawn for point in line.points], panel.scale != drawing.LOGARITHMIC)
+    _scale_y(axes, [point for line in drawn for point in line.points], panel.scale != panels.LOGARITHMIC)
     for rank, (line, read) in enumerate(zip(panel.lines, drawn, strict=True)):
         aside = _aside(rank, len(panel.lines)) if len(values) == 1 else 1.0
         _line(axes, read, [places[point.x] * aside for point in line.points])
@@ -125,7 +125,7 @@ def _find_factor(unit: str) -> float:
     return formats.SHOWN[unit][0] if unit in formats.SHOWN else 1.0
 
 
-def _scaled(line: drawing.PanelLine, factor: float) -> drawing.PanelLine:
+def _scaled(line: panels.PanelLine, factor: float) -> panels.PanelLine:
     """Return a line in the unit that people read."""
     points = (
         replace(
@@ -138,7 +138,7 @@ def _scaled(line: drawing.PanelLine, factor: float) -> drawing.PanelLine:
     return replace(line, points=tuple(points))
 
 
-def _line(axes: Axes, line: drawing.PanelLine, places: Sequence[float]) -> None:
+def _line(axes: Axes, line: panels.PanelLine, places: Sequence[float]) -> None:
     values = [math.nan if point.value is None else point.value for point in line.points]
     _bands(axes, line, places)
     marked = _marked(values)
@@ -160,7 +160,7 @@ def _marked(values: Sequence[float]) -> list[int]:
     return [n for n, by_itself in enumerate(alone) if by_itself or n % step == 0]
 
 
-def _bands(axes: Axes, line: drawing.PanelLine, places: Sequence[float]) -> None:
+def _bands(axes: Axes, line: panels.PanelLine, places: Sequence[float]) -> None:
     """Shade the bands between neighbours that both have one; a lone band is a bar."""
     colour = drawing.SERIES[line.style % len(drawing.SERIES)]
     ends = axes.get_ylim()
@@ -174,7 +174,7 @@ def _bands(axes: Axes, line: drawing.PanelLine, places: Sequence[float]) -> None
             axes.vlines(x, lower, upper, color=colour, alpha=0.25, linewidth=7)
 
 
-def _runs(points: Sequence[drawing.Point]) -> Iterator[list[int]]:
+def _runs(points: Sequence[panels.Point]) -> Iterator[list[int]]:
     """Return the stretches of neighbouring points that all have a band."""
     run: list[int] = []
     for number, point in enumerate(points):
@@ -187,7 +187,7 @@ def _runs(points: Sequence[drawing.Point]) -> Iterator[list[int]]:
         yield run
 
 
-def _write_values(axes: Axes, line: drawing.PanelLine, place: float, unit: str) -> None:
+def _write_values(axes: Axes, line: panels.PanelLine, place: float, unit: str) -> None:
     for point in line.points:
         if _is_drawn(point.value):
             axes.annotate(
@@ -205,7 +205,7 @@ def _write_value(value: float, unit: str) -> str:
     return formats.number(value, unit) if unit in formats.SHOWN else f"{value:.3g}"
 
 
-def _scale_y(axes: Axes, points: Sequence[drawing.Point], linear: bool) -> None:
+def _scale_y(axes: Axes, points: Sequence[panels.Point], linear: bool) -> None:
     """Return an axis, logarithmic unless ``linear`` from 0, that holds what has a value."""
     values = [point.value for point in points if point.value is not None]
     if not values:
@@ -232,11 +232,11 @@ def _aside(number: int, of: int) -> float:
     return SPREAD ** (number / (of - 1) - 0.5) if of > 1 else 1.0
 
 
-def _spoken(panel: drawing.Panel) -> str:
+def _spoken(panel: panels.Panel) -> str:
     failed = sum(point.failed for line in panel.lines for point in line.points)
     names = ", ".join(line.name for line in panel.lines)
     what = SPOKEN[panel.unit]
-    return f"{panel.title}: {what} over {drawing.X_LABELS[panel.x]} for {names}; {failed} failed"
+    return f"{panel.title}: {what} over {panels.X_LABELS[panel.x]} for {names}; {failed} failed"
 
 
 def _starts(launches: Sequence[LaunchTrials]) -> list[int]:

@@ -8,7 +8,7 @@ from postprocess.base import formats, sanitize
 from postprocess.base.formats import TextTable
 from postprocess.model.groups import count_lines
 from postprocess.model.verdict import CaseResult, count_verdicts, find_varying_fields
-from postprocess.report import document, drawing, first_screen, overview, plots, trial_selection
+from postprocess.report import document, first_screen, overview, panels, plots, trial_selection
 from postprocess.report.case_table import build_case_table
 from postprocess.report.curves import build_curves
 from postprocess.report.document import Block, Commands, Document, Lines, Role, Section, Tone, table_section
@@ -273,7 +273,7 @@ def render_html(
     """Render the report as one page that needs nothing but itself."""
     past = past or first_screen.Past()
     drawn, not_drawn = trial_selection.select_trials(summary, trials)
-    names = drawing.list_environments(summary.results)
+    names = panels.list_environments(summary.results)
     curves = build_curves(summary.results, summary.strict, names)
     table = build_case_table(summary.results, summary.strict, curves, past, drawn)
     groups = first_screen.list_numbered_groups(summary)

@@ -52,6 +52,26 @@ def disable_expansion() -> None:
     setattr(os.path, "expandvars", expand_home)  # noqa: B010 - assigned, its overloads would be asked for
 
 
+def look_up_only_what_logs_show() -> None:
+    """Let a line of a log have of its test what the log shows: ours name the test, and nothing else.
+
+    ReFrame looks up every parameter and variable of the test for each line, also for one that is not written: a
+    quarter of the time of a dry run.
+    """
+    from reframe.core import logging
+
+    look_up_all = logging.LoggerAdapter._update_check_extras
+
+    def look_up(self: logging.LoggerAdapter) -> None:
+        formats = [getattr(handler.formatter, "_fmt", "check_") for handler in self.logger.handlers]
+        if self.check is None or "check_" in "".join(formats).replace("(check_info)", ""):
+            look_up_all(self)
+        else:
+            self.extra["check_info"] = self.check.info()
+
+    logging.LoggerAdapter._update_check_extras = look_up
+
+
 def end_pauses_at_exits() -> None:
     """Let a pause of ReFrame between two looks at its jobs end as soon as a process that it started does.
 
@@ -80,5 +100,6 @@ if __name__ == "__main__":
 
     find_callers_quickly()
     disable_expansion()
+    look_up_only_what_logs_show()
     end_pauses_at_exits()
     main()

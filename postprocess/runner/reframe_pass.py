@@ -17,7 +17,7 @@ from postprocess.judging.outcome import determine_outcome
 from postprocess.model.gpu import GPU, split_name
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN, CHOOSING, PROCESSES, ROUTINE
-from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, write_launch
+from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, sync_plan, write_launch
 from postprocess.model.routines.mpicost import OWN_PROGRAM, ROUTINES, WARM
 from postprocess.model.routines.paper_families import LUECKE
 from postprocess.model.session import Selection
@@ -216,6 +216,7 @@ def run_plan(
     reframe: ReframeDriver, selection: Selection, planned: Sequence[PlannedLaunch], progress: Progress
 ) -> PassRecord:
     """Run what was planned and find out what became of each launch. Nothing planned gets lost."""
+    sync_plan(reframe.session)  # a dry run has written it; from now on it says what was measured
     undisturbed = all(launch.exact for launch in planned)
     entries, builds = run(reframe, replace(selection, side_by_side=undisturbed), progress)
     return assess_launches(planned, reframe, entries, builds)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import fdtrc
 
 LEAST_POINTS = 3  #: sizes of a segment: one more than a line has parameters
 LEVEL = 0.001  #: of the test for a further break
@@ -167,7 +167,7 @@ def _is_better(before: float, after: float, points: int, few: int, many: int) ->
     before, after = max(before, floor), max(after, floor)
     added = PARAMETERS * (many - few)
     ratio = (before - after) / added / (after / left)
-    return bool(fdtrc(added, left, ratio) < LEVEL)
+    return bool(scipy.special.fdtrc(added, left, ratio) < LEVEL)
 
 
 NEAREST = 6  #: sizes on either side whose lines are held against each other

@@ -38,7 +38,6 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import betainc, chdtri, log_ndtr, stdtr
 
 from postprocess.base.formats import compute_slowdown, find_better_direction
 from postprocess.model.reference import Reference
@@ -105,7 +104,7 @@ def find_run_factor(number: int, shared: float, degrees: float) -> float:
     weights = weights * np.exp(-(deviates**2) / 2) / np.sum(np.exp(-(deviates**2) / 2))
 
     def excess(limit: float) -> float:
-        logs = number * log_ndtr(-limit * precisions + shared * deviates)
+        logs = number * scipy.special.log_ndtr(-limit * precisions + shared * deviates)
         return float(np.sum(weights * np.exp(logs))) - RUN_ALPHA
 
     high = 4.0
@@ -119,7 +118,7 @@ def _integrate_spreads(degrees: float) -> tuple[NDArray, NDArray]:
 
     The trapezoidal rule on the logarithm of chi-squared, whose density fades at both ends.
     """
-    low, high = (math.log(chdtri(degrees, tail)) for tail in (1 - LEAST_TAIL, LEAST_TAIL))
+    low, high = (math.log(scipy.special.chdtri(degrees, tail)) for tail in (1 - LEAST_TAIL, LEAST_TAIL))
     logs = np.linspace(low, high, SPREADS)[None, :]
     density = degrees / 2 * logs - np.exp(logs) / 2
     weights = np.exp(density - density.max())
@@ -170,7 +169,7 @@ class Scatter:
         """
         if self.deviation == 0:
             return float(shift > distance)
-        return float(stdtr(self.degrees, (shift - distance) / self.deviation))
+        return float(scipy.special.stdtr(self.degrees, (shift - distance) / self.deviation))
 
 
 def compute_scatter(reference: Reference, median_of: int = 1) -> Scatter | None:
@@ -228,7 +227,7 @@ def compute_confirmation_probability(chance: Any) -> Any:
     SLOW_TO_CONFIRM of them are slow before FINE_TO_CLEAR are not: of SLOW_TO_CONFIRM + FINE_TO_CLEAR - 1 at
     least SLOW_TO_CONFIRM would be.
     """
-    return betainc(SLOW_TO_CONFIRM, FINE_TO_CLEAR, chance)
+    return scipy.special.betainc(SLOW_TO_CONFIRM, FINE_TO_CLEAR, chance)
 
 
 def extract_scatter(result: CaseResult) -> Scatter | None:

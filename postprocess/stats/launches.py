@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaincc
 
 from postprocess.model.measurement import CoreLatency, TrialSummary
 
@@ -256,7 +256,7 @@ def find_period(trains: Sequence[Train], least: float, most: float) -> float | N
     independent = max(2.0, span * (1 / least - 1 / most))
     tried = np.linspace(1 / most, 1 / least, int(np.ceil(STEPS * independent)))
     power = _compute_power(arrays, tried)
-    telling = gammaincc(len(arrays), power) * independent <= LEVEL
+    telling = scipy.special.gammaincc(len(arrays), power) * independent <= LEVEL
     if not telling.any():
         return None
     first = int(np.argmax(telling))  # a frequency tells no less than its multiples

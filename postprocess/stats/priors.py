@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import digamma, polygamma
 
 from postprocess.model.case import Case
 from postprocess.model.reference import Prior, Reference
@@ -102,21 +102,21 @@ def fit_prior(spreads: NDArray[np.float64], degrees: NDArray[np.float64]) -> Pri
     :param spreads: s of each case, none of them 0
     :param degrees: d, degrees of freedom of each
     """
-    logs = 2 * np.log(spreads) - digamma(degrees / 2) + np.log(degrees / 2)
-    excess = float(np.var(logs, ddof=1) - np.mean(polygamma(1, degrees / 2)))
+    logs = 2 * np.log(spreads) - scipy.special.digamma(degrees / 2) + np.log(degrees / 2)
+    excess = float(np.var(logs, ddof=1) - np.mean(scipy.special.polygamma(1, degrees / 2)))
     center = float(np.mean(logs))
-    if excess <= float(polygamma(1, MOST_DEGREES / 2)):
+    if excess <= float(scipy.special.polygamma(1, MOST_DEGREES / 2)):
         return Prior(math.exp(center / 2), MOST_DEGREES)
     half = invert_trigamma(excess)
-    return Prior(math.exp((center + float(digamma(half)) - math.log(half)) / 2), 2 * half)
+    return Prior(math.exp((center + float(scipy.special.digamma(half)) - math.log(half)) / 2), 2 * half)
 
 
 def invert_trigamma(value: float) -> float:
     """Return the y with trigamma(y) = value > 0, by Newton's method (Smyth, appendix)."""
     y = 0.5 + 1.0 / value
     for _ in range(50):
-        trigamma = float(polygamma(1, y))
-        step = trigamma * (1.0 - trigamma / value) / float(polygamma(2, y))
+        trigamma = float(scipy.special.polygamma(1, y))
+        step = trigamma * (1.0 - trigamma / value) / float(scipy.special.polygamma(2, y))
         y += step
         if abs(step) < 1e-10 * y:
             break

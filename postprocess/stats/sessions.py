@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+import scipy
 
 from postprocess.base.formats import parse_utc
 from postprocess.model.case import Case
@@ -38,11 +38,12 @@ def compute_median_efficiency(median_of: int) -> float:
     below, odd = divmod(median_of, 2)
     x = np.linspace(-FARTHEST, FARTHEST, POINTS)
     if odd:
-        density = (ndtr(x) * ndtr(-x)) ** below * np.exp(-(x**2) / 2)
+        density = (scipy.special.ndtr(x) * scipy.special.ndtr(-x)) ** below * np.exp(-(x**2) / 2)
     else:
         apart = np.linspace(0, FARTHEST, POINTS)
         low, high = x[:, None] - apart, x[:, None] + apart
-        joint = (ndtr(low) * ndtr(-high)) ** (below - 1) * np.exp(-(low**2 + high**2) / 2)
+        between = scipy.special.ndtr(low) * scipy.special.ndtr(-high)
+        joint = between ** (below - 1) * np.exp(-(low**2 + high**2) / 2)
         density = np.trapezoid(joint, apart, axis=1)
     return math.sqrt(float(np.sum(x**2 * density) / np.sum(density)))
 
@@ -73,7 +74,7 @@ class Prediction:
 
     def limit(self, alpha: float) -> float:
         """Compute the distance from the center that a healthy case exceeds with this probability."""
-        return float(stdtrit(self.degrees, 1.0 - alpha)) * self.deviation if self.degrees else 0.0
+        return float(scipy.special.stdtrit(self.degrees, 1.0 - alpha)) * self.deviation if self.degrees else 0.0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,12 @@ from reframe.utility import typecheck as typ
 from postprocess.base.files import read_text
 from postprocess.base.sanitize import quote_word
 from postprocess.judging.outcome import assess_launch
-from postprocess.judging.retest import RetestTarget, list_avoided_nodes, list_wanted_nodes, select_targets
+from postprocess.judging.retest_targets import (
+    RetestTarget,
+    list_avoided_nodes,
+    list_wanted_nodes,
+    select_targets,
+)
 from postprocess.model import options
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import LaunchOutcome, select_places
@@ -289,7 +294,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two starts are called {twice[0]}, and one would hide the other")
         for launch in self.launches:
-            write_launch(self.session, launch)
+            write_launch(self.session, launch, durable=not self.is_dry_run())
         reasons = {skip.reason for launch in self.launches for skip in launch.skips}
         self.skip_if(not any(each.cases for each in self.launches), "; ".join(sorted(reasons)))
 

@@ -19,9 +19,6 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path, PurePath
 
-from reframe.core.backends import getlauncher
-from reframe.core.exceptions import ConfigError
-
 from postprocess.base.records import read_record
 from site_configs.mpi.family import Mpi
 
@@ -335,6 +332,9 @@ def find_thread_binding(family: str, launcher: str | Sequence[str]) -> ThreadBin
 
 def is_told_by_job(launcher: str) -> bool:
     """Return whether a launcher of ReFrame's binds to hardware threads where a job has several ranks a core."""
+    from reframe.core.backends import getlauncher  # takes long to import, and only a site file needs it
+    from reframe.core.exceptions import ConfigError
+
     try:
         return bool(getattr(getlauncher(launcher), "binds_to_threads", False))
     except ConfigError:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from reframe.core.backends import getscheduler
 
 from site_configs.programs.installed import STANDARD_ABI
 from site_configs.schema.fields import REFERENCE_DAYS, SESSION_GAP_MINUTES
@@ -79,6 +78,8 @@ def derive_facts(partition: Any) -> dict[str, Any]:
 
     :raises ValueError: if counts are no counts.
     """
+    from reframe.core.backends import getscheduler  # is there: it has made the partition
+
     told, processor = partition.extras, partition.processor
     cores = told.get("cores_per_node", processor.num_cores or processor.num_cpus)
     if cores is None:  # ReFrame looks for itself only where the launcher is local too

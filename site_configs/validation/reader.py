@@ -26,11 +26,10 @@ from reframe.core import backends
 
 from postprocess.base import files
 from postprocess.base.errors import propose_or_list
-from postprocess.base.records import parse_record
 from postprocess.base.sanitize import quote_word
-from postprocess.base.strict_json import parse_json
 from site_configs import common
 from site_configs.topology.layouts import Topology
+from site_configs.validation.reading import SiteFault, SiteReading
 
 
 def copy_plain(thing: Any) -> Any:
@@ -58,38 +57,6 @@ SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 #: What a site file is made of.
 PIECES = ("environment", "partition", "site", "Topology")
-
-
-@dataclass(frozen=True, order=True)
-class SiteFault:
-    """One thing that is wrong, with the line of the site file; 0 where it is of no line."""
-
-    line: int
-    text: str
-
-
-@dataclass
-class SiteReading:
-    faults: list[SiteFault] = field(default_factory=list)
-    #: ReFrame's configuration of the one system; None if the file makes none.
-    configuration: dict[str, Any] | None = None
-    #: Line of each call, by ``environment NAME``, ``partition NAME``, ``site NAME``.
-    lines: dict[str, int] = field(default_factory=dict)
-    #: Calls that were wrong, so that no other fault is made of what they stand for.
-    broken: list[str] = field(default_factory=list)
-    #: Names that the site's ReFrame knows.
-    launchers: list[str] = field(default_factory=list)
-    schedulers: list[str] = field(default_factory=list)
-    #: What the file needs and this machine has not, and how to get it.
-    not_installed: str = ""
-    #: Parts of backends that cannot be used here, and why (Flux without its Python package).
-    unusable: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def sound_configuration(self) -> dict[str, Any]:
-        """ReFrame's configuration, of a file that makes one."""
-        assert self.configuration is not None
-        return self.configuration
 
 
 def list_partition_keys() -> set[str]:
@@ -289,11 +256,6 @@ def main(path: str, result: str) -> None:
     """Read one site file and write down what it says."""
     reading = Reader(Path(path)).read()
     Path(result).write_text(json.dumps(asdict(reading), default=str))
-
-
-def parse_reading(text: str) -> SiteReading:
-    """Parse what :func:`main` wrote."""
-    return parse_record(parse_json(text), SiteReading, exact=True)
 
 
 if __name__ == "__main__":

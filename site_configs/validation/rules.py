@@ -18,7 +18,7 @@ from site_configs.programs.installed import SITE, describe_missing_executables
 from site_configs.schedulers import module_systems, registry
 from site_configs.schedulers.base import Queue, RefusedOption, Scheduler
 from site_configs.topology.machine import read_machine, read_usable_threads
-from site_configs.validation.reader import SiteFault, SiteReading
+from site_configs.validation.reading import SiteFault, SiteReading
 
 SIMULATED = "simgrid"  #: the family whose time is simulated
 

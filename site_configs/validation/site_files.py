@@ -16,7 +16,7 @@ from postprocess.base.processes import end_processes, start_module
 from postprocess.base.workdir import WorkDirectory
 from site_configs.schema.reframe_request import ReframeRequest, write_request
 from site_configs.schema.variables import HOME, SESSION
-from site_configs.validation.reader import SiteReading, parse_reading
+from site_configs.validation.reading import SiteReading, parse_reading
 
 
 def locate_site_file(source: Path, site: str) -> Path:

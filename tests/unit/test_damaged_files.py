@@ -59,7 +59,7 @@ from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import read_stored_inventory
 from site_configs.schedulers.base import ENDED, Ended, Ending, read_ended, write_ended
 from site_configs.schema import reframe_request
-from site_configs.validation.reader import parse_reading
+from site_configs.validation.reading import parse_reading
 from spack_envs import installation
 from spack_envs.layout import SpackEnvironmentError, read_locked_hash
 from spack_envs.mirror import manifest

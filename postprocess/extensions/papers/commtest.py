@@ -14,7 +14,7 @@ from postprocess.extensions.papers import presentation
 from postprocess.extensions.papers.asides import PAIR
 from postprocess.extensions.papers.measurements import LABELS, PaperMeasurements, Place
 from postprocess.extensions.papers.taboada_models import compute_minimum
-from postprocess.report.drawing import FROM_ZERO, thin_values
+from postprocess.report.panels import FROM_ZERO, thin_values
 from postprocess.stats.curves import fit_segments
 
 ALONE = "0 with 1"

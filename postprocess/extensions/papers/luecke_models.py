@@ -17,7 +17,16 @@ from postprocess.extensions.papers import presentation
 from postprocess.extensions.papers.measurements import LABELS, Operation, PaperCell, PaperMeasurements, Place
 from postprocess.model.routines.mpicost import PINGPONG, ROUTINES, Scaling
 from postprocess.model.verdict import CaseResult
-from postprocess.report import drawing
+from postprocess.report.panels import (
+    LINEAR,
+    MILLISECONDS,
+    MOST_PANELS,
+    Chapter,
+    Panel,
+    PanelLine,
+    PanelPicture,
+    Point,
+)
 from postprocess.stats.curves import compute_mean_error, fit_line
 
 GOOD = 0.25  #: average relative error beyond which no prediction is drawn
@@ -187,13 +196,13 @@ def format_divisor(routine: str) -> str:
     return "log2 p" if SCALING[routine] is Scaling.LOG2 else "(p-1)"
 
 
-def build_scalability_chapters(measured: PaperMeasurements, strict: bool) -> list[drawing.Chapter]:
+def build_scalability_chapters(measured: PaperMeasurements, strict: bool) -> list[Chapter]:
     """Build a chapter for each machine: a picture of each routine, a panel for each size, a line for each MPI.
 
     A picture has fewer panels where all of them together would be more than a page can bear.
     """
-    found: list[drawing.Chapter] = []
-    for most in range(drawing.MOST_PANELS, 0, -1):
+    found: list[Chapter] = []
+    for most in range(MOST_PANELS, 0, -1):
         found = [_chapter(measured, machine, strict, most) for machine in measured.machines]
         found = [chapter for chapter in found if chapter.pictures]
         if sum(len(p.panels) for chapter in found for p in chapter.pictures) <= MOST_ON_PAGE:
@@ -257,43 +266,41 @@ def _factor(
     return presentation.write_ratio(scaled[1] / scaled[0], quantity="growth", about={"mpi": environment})
 
 
-def _chapter(measured: PaperMeasurements, machine: str, strict: bool, most: int) -> drawing.Chapter:
+def _chapter(measured: PaperMeasurements, machine: str, strict: bool, most: int) -> Chapter:
     pictures = []
     for title, operations in presentation.group_operations(measured).items():
         routine = title[0]
         drawable = [operation for operation in operations if _counts(measured, machine, operation)]
         if routine in SCALING and drawable:
             panels = [
-                drawing.Panel(
-                    each.size, "processes", _lines(measured, machine, each, strict), scale=drawing.LINEAR
-                )
+                Panel(each.size, "processes", _lines(measured, machine, each, strict), scale=LINEAR)
                 for each in presentation.choose_evenly(drawable, most)
             ]
             left_out = len(drawable) - len(panels)
             remark = f"{plural(left_out, 'further size')} not drawn" if left_out else ""
             heading = f"{', '.join(title)}: time / {format_divisor(routine)}"
-            pictures.append(drawing.PanelPicture(heading, remark, tuple(panels)))
-    return drawing.Chapter(machine, 0, tuple(pictures))
+            pictures.append(PanelPicture(heading, remark, tuple(panels)))
+    return Chapter(machine, 0, tuple(pictures))
 
 
 def _lines(
     measured: PaperMeasurements, machine: str, operation: Operation, strict: bool
-) -> tuple[drawing.PanelLine, ...]:
+) -> tuple[PanelLine, ...]:
     lines = []
     for style, name in enumerate(measured.environments):
         counts = [count for count in measured.planned(machine, name, operation) if count > 1]
         cells = [PaperCell(machine, name, operation, count) for count in counts]
         points = [_point(measured.results[c][0], measured.times[c], strict) for c in cells]
         if points:
-            lines.append(drawing.PanelLine(name, style, tuple(points)))
+            lines.append(PanelLine(name, style, tuple(points)))
     return tuple(lines)
 
 
-def _point(result: CaseResult, time: float | None, strict: bool) -> drawing.Point:
+def _point(result: CaseResult, time: float | None, strict: bool) -> Point:
     by = compute_divisor(result.case.routine, result.case.processes)
     limits = (result.band[0] / by, result.band[1] / by) if result.band else None
     failed = not result.counts_as_healthy(strict)
-    return drawing.Point(result.case.processes, None if time is None else time / by, limits, failed)
+    return Point(result.case.processes, None if time is None else time / by, limits, failed)
 
 
 HIDES = 4  #: times as long: a line so far above the next hides all below
@@ -351,8 +358,8 @@ def _over_processes(
     styles |= {f"{name}{TOLD}": style for name, style in styles.items()}
     times = {each: {name: measured.curve(*mpis[name], each) for name in names} for each in operations}
     drawable = [each for each in operations if any(len(curve) > 1 for curve in times[each].values())]
-    chosen = presentation.choose_evenly(drawable, drawing.MOST_PANELS)
-    panels: list[drawing.Panel | None] = []
+    chosen = presentation.choose_evenly(drawable, MOST_PANELS)
+    panels: list[Panel | None] = []
     for operation in chosen:
         told = {name: predicted.get((*mpis[name], operation)) for name in names}
         good = {
@@ -385,8 +392,8 @@ def _over_peers(
 ) -> presentation.PaperFigure:
     """Draw ping-pong of rank 0 with each other, at the most processes."""
     names = list(mpis)[: presentation.MOST_LINES]
-    panels: list[drawing.Panel | None] = []
-    for operation in operations[-drawing.MOST_PANELS :]:
+    panels: list[Panel | None] = []
+    for operation in operations[-MOST_PANELS:]:
         curves = {name: _peers(measured, *mpis[name], operation) for name in names}
         if any(len(curve) > 1 for curve in curves.values()):
             panels += _draw(operation.size, "peer", curves, presentation.number_styles(names))
@@ -409,13 +416,13 @@ def _draw(
     curves: Mapping[str, presentation.Curve],
     styles: Mapping[str, int],
     models: Collection[str] = (),
-) -> list[drawing.Panel | None]:
+) -> list[Panel | None]:
     """Build a panel as the papers have it, milliseconds from 0, and another without lines far above all others.
 
     Luecke, Kraeva and Ju (2003) draw one library again by itself where another hides it.
     """
     shown = {name: {at: t * 1e3 for at, t in curve.items()} for name, curve in curves.items() if curve}
-    panels = [presentation.build_panel(title, x, shown, styles, drawing.MILLISECONDS, models, drawing.LINEAR)]
+    panels = [presentation.build_panel(title, x, shown, styles, MILLISECONDS, models, LINEAR)]
     tops = sorted((max(curve.values()), name) for name, curve in shown.items() if name not in models)
     gaps = [n for n in range(1, len(tops)) if tops[n][0] > HIDES * tops[n - 1][0]]
     if gaps:
@@ -423,7 +430,5 @@ def _draw(
         kept = {n: curve for n, curve in shown.items() if n in low or n.removesuffix(TOLD) in low}
         slow = ", ".join(name for _, name in tops[gaps[-1] :])
         far = f"{title}, without {slow}"
-        panels.append(
-            presentation.build_panel(far, x, kept, styles, drawing.MILLISECONDS, models, drawing.LINEAR)
-        )
+        panels.append(presentation.build_panel(far, x, kept, styles, MILLISECONDS, models, LINEAR))
     return panels

@@ -24,7 +24,8 @@ from postprocess.extensions.papers.rus_sends import read_settings
 from postprocess.report import document, plots
 from postprocess.report import drawing as small
 from postprocess.report.document import Document, Lines, Role, Section, Tone
-from postprocess.report.drawing import GOOD, INK, Chapter, apply_style, render_inline_svg
+from postprocess.report.drawing import GOOD, INK, apply_style, render_inline_svg
+from postprocess.report.panels import Chapter
 from postprocess.report.plots import BAND, choose_line_style
 from postprocess.results.summary import SessionSummary
 

@@ -16,7 +16,7 @@ from postprocess.base.formats import size
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import BARRIER, OWN_PROGRAM, PINGPONG, ROUTINES, is_control
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
-from postprocess.report.drawing import find_densest_layouts
+from postprocess.report.panels import find_densest_layouts
 
 #: Of Luecke et al. (2001), in their order; a reduction has the name of its operator behind it.
 TESTS = tuple(dict.fromkeys(routine.test for routine in ROUTINES if routine.test))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from postprocess.base import formats
 from postprocess.extensions.papers.measurements import Operation, PaperMeasurements
-from postprocess.report.drawing import LOGARITHMIC, Panel, PanelLine, Point, thin_values
+from postprocess.report.panels import LOGARITHMIC, Panel, PanelLine, Point, thin_values
 
 _Value = TypeVar("_Value")
 

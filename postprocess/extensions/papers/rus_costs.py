@@ -14,7 +14,7 @@ from postprocess.extensions.papers.printed import History
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import BARRIER
 from postprocess.model.routines.rus import COSTS, IN_ALL, LATENCY
-from postprocess.report.drawing import FROM_ZERO, LINEAR, MILLISECONDS, thin_values
+from postprocess.report.panels import FROM_ZERO, LINEAR, MILLISECONDS, thin_values
 
 #: Operations of which it gives an aggregated bandwidth, and whether each process moves the buffer
 MOVED_BY_ALL = {"bcast": True, "alltoall": True, "gather": False, "scatter": False}

@@ -23,7 +23,7 @@ from postprocess.extensions.papers.linear_model import FACTORS, TERMS, Growth, L
 from postprocess.extensions.papers.measurements import PaperMeasurements, Place
 from postprocess.model.routines.mpicost import BARRIER
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
-from postprocess.report.drawing import FROM_ZERO, Panel
+from postprocess.report.panels import FROM_ZERO, Panel
 from postprocess.stats.curves import Segment, compute_mean_error, find_segment, fit_line, fit_segments
 
 #: Operations whose n is that of all processes' blocks together; of all others it is mpicost's ``bytes``

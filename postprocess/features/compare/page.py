@@ -24,7 +24,7 @@ from postprocess.features.compare.facts import SHOWN_WHOLE, describe_fingerprint
 from postprocess.features.compare.judge import Decision, JudgedComparison
 from postprocess.features.compare.next_steps import NextStep
 from postprocess.report import document
-from postprocess.report.drawing import Panel, PanelLine, Point
+from postprocess.report.panels import Panel, PanelLine, Point
 from postprocess.report.plots import draw_line_keys, draw_lines
 
 HTML, MARKDOWN, JSON = "comparison.html", "comparison.md", "comparison.json"

@@ -22,7 +22,6 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.model.verdict import Verdict, count_verdicts
 from postprocess.report import document, overview
 from postprocess.report.first_screen import MOST_NIGHTS, LaterRound, Past, Step, describe_sight
-from postprocess.report.session_report import build_report, render_html
 from postprocess.report.trial_selection import LaunchTrials, read_trials
 from postprocess.results.query import FRESH, JUDGING, NIGHT_COLUMNS, NIGHTS, collect_nights, read_headlines
 from postprocess.results.store import read_sessions
@@ -87,6 +86,8 @@ def write_earlier_pages(work: WorkDirectory, session: str) -> None:
             continue
         past = read_past(work, summary)
         if past.rounds:
+            from postprocess.report.session_report import build_report  # imports matplotlib, which takes long
+
             build_report(directory, summary, read_stored_trials(work, directory), past)
         if summary.mode in NIGHTS:
             return
@@ -297,6 +298,8 @@ def read_page(path: Path) -> str:
 
 def render_page(work: WorkDirectory, directory: Path, summary: SessionSummary) -> str:
     """Render the page of a session that has none, by what is stored of it."""
+    from postprocess.report.session_report import render_html  # imports matplotlib, which takes long
+
     return render_html(summary, read_stored_trials(work, directory), past=read_past(work, summary))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from postprocess.base.formats import plural
 from postprocess.base.records import recall, remember
 from postprocess.judging.confirmation import apply_failures
-from postprocess.judging.retest import build_retest_choice
+from postprocess.judging.retest_targets import build_retest_choice
 from postprocess.model import options
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch

@@ -16,7 +16,7 @@ from typing import Any
 from postprocess.base import files
 from postprocess.base.records import recall, remember
 from postprocess.judging.outcome import read_exit_code
-from postprocess.judging.retest import build_retest_choice
+from postprocess.judging.retest_targets import build_retest_choice
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN

@@ -25,7 +25,7 @@ from postprocess.features.compare.next_steps import FINGERPRINT_SHARE
 from postprocess.features.compare.pairs import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.features.compare.text import format_verdict_counts
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.judging.retest import build_retest_choice
+from postprocess.judging.retest_targets import build_retest_choice
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN
 from postprocess.model.plan import PlannedLaunch

@@ -26,7 +26,7 @@ from postprocess.features.compare.facts import (
 from postprocess.features.compare.judge import list_fact_differences
 from postprocess.features.compare.measure.bench import MODE, ComparisonBench
 from postprocess.features.compare.measure.passes import find_own_case, select_side
-from postprocess.judging.retest import build_retest_choice
+from postprocess.judging.retest_targets import build_retest_choice
 from postprocess.model import options
 from postprocess.model.interposed import WITNESS
 from postprocess.model.measurement import CoreLatency

@@ -27,7 +27,7 @@ from postprocess.session.lifecycle.context import SessionContext, open_session_c
 from site_configs.mpi.family import ON, environment_name, is_prefix, parse_mpi_word, split_release
 from site_configs.mpi.inventory import find_release
 from site_configs.programs.installed import STANDARD_ABI
-from site_configs.validation.reader import SiteReading
+from site_configs.validation.reading import SiteReading
 from site_configs.validation.rules import list_entries, select_sound
 from site_configs.validation.site_files import read_usable_site
 

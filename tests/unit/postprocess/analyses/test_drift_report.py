@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from postprocess.analyses import drift_report
-from postprocess.analyses import drift_report as drift_page
+from postprocess.analyses import drift_page, drift_report
 from postprocess.analyses.drift import Trend, detect_trends
 from postprocess.analyses.drift_findings import FEWEST, cluster_changes
 from postprocess.main import main

@@ -23,7 +23,8 @@ from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers.slurm import SLURM
-from site_configs.validation.reader import Reader, SiteReading
+from site_configs.validation.reader import Reader
+from site_configs.validation.reading import SiteReading
 from tests.support.factories import record
 from tests.support.factories.launch import CASES, finished, finished_with_wrong_data, headline, leave, planned
 from tests.support.factories.scheduler import CRAY, answering

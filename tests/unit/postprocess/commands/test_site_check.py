@@ -18,7 +18,7 @@ from site_configs.programs.program import PROGRAMS
 from site_configs.schedulers.base import RefusedOption, UsableNodes
 from site_configs.schedulers.slurm import SLURM
 from site_configs.validation import rules
-from site_configs.validation.reader import SiteReading
+from site_configs.validation.reading import SiteReading
 from site_configs.validation.rules import LocalMachine
 from site_configs.validation.site_files import read_site
 from tests.support.factories.launch import CASES, case, planned, write_references

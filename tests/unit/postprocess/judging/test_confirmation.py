@@ -21,7 +21,7 @@ from postprocess.judging.confirmation import (
     format_slow,
 )
 from postprocess.judging.evaluate import evaluate_launches, judge_case
-from postprocess.judging.retest import RetestTarget
+from postprocess.judging.retest_targets import RetestTarget
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome, select_places
 from postprocess.model.measurement import Measurement

@@ -13,6 +13,7 @@ import pytest
 from postprocess.base.progress import Progress
 from postprocess.judging import common_cause, confirmation, retest
 from postprocess.judging import common_cause as common_cause_onset
+from postprocess.judging import retest_targets as targets
 from postprocess.judging.confirmation import Measure, confirm_slow_cases
 from postprocess.model.case import Case
 from postprocess.model.groups import group_cases
@@ -30,21 +31,21 @@ from tests.support.factories.launch import case, planned
 
 def test_cases_of_a_routine_are_one_look_and_survive_json():
     cases = [case(size=8), case(size=80), case(routine="barrier", size=0)]
-    choice = json.loads(json.dumps(retest.build_retest_choice(cases, dict.fromkeys(cases, ("n1", "n2")))))
-    found = retest.select_targets(choice)
+    choice = json.loads(json.dumps(targets.build_retest_choice(cases, dict.fromkeys(cases, ("n1", "n2")))))
+    found = targets.select_targets(choice)
     assert [look.routine for look in found] == sorted({each.routine for each in cases})
     assert {look.avoided for look in found} == {("n1", "n2")}
-    assert found[0] == retest.RetestTarget(
+    assert found[0] == targets.RetestTarget(
         "mpicost", cases[0].partition, cases[0].environment, "2x2", "barrier", ("n1", "n2")
     )
 
 
 def test_only_the_looks_of_a_place_are_taken():
-    choice = retest.build_retest_choice([case(), case(routine="barrier", size=0)], {})
+    choice = targets.build_retest_choice([case(), case(routine="barrier", size=0)], {})
     place = {"program": "mpicost", "layout": "2x2"}
-    assert len(retest.select_targets(choice, **place)) == 2
-    assert retest.select_targets(choice, **place, environment="elsewhere") == []
-    assert retest.select_targets(choice, program="osu", layout="2x2") == []
+    assert len(targets.select_targets(choice, **place)) == 2
+    assert targets.select_targets(choice, **place, environment="elsewhere") == []
+    assert targets.select_targets(choice, program="osu", layout="2x2") == []
 
 
 @pytest.mark.parametrize(
@@ -52,19 +53,19 @@ def test_only_the_looks_of_a_place_are_taken():
 )
 def test_nodes_are_avoided_by_their_short_names_while_enough_others_are_left(nodes, needed, avoided):
     """A scheduler knows n1 where MPI says n1.cluster, and one name that it does not know refuses the job."""
-    slow = [retest.RetestTarget("mpicost", "cpu", "mpich", "2x1", "bcast", ("n2.cluster", "n1.cluster"))]
+    slow = [targets.RetestTarget("mpicost", "cpu", "mpich", "2x1", "bcast", ("n2.cluster", "n1.cluster"))]
     slow.append(replace(slow[0], routine="barrier", avoided=("n1",)))
-    assert retest.list_avoided_nodes(slow, nodes, needed) == avoided
-    assert retest.list_avoided_nodes([replace(slow[0], avoided=())], nodes, needed) == []
+    assert targets.list_avoided_nodes(slow, nodes, needed) == avoided
+    assert targets.list_avoided_nodes([replace(slow[0], avoided=())], nodes, needed) == []
 
 
 def test_nodes_that_are_wanted_come_by_their_short_names():
     cases = [case(), case(routine="barrier", size=0)]
     choice = json.loads(
-        json.dumps(retest.build_retest_choice(cases, {}, dict.fromkeys(cases, ("n2.cluster", "n1"))))
+        json.dumps(targets.build_retest_choice(cases, {}, dict.fromkeys(cases, ("n2.cluster", "n1"))))
     )
-    assert retest.list_wanted_nodes(retest.select_targets(choice)) == ["n1", "n2"]
-    assert retest.list_wanted_nodes(retest.select_targets(retest.build_retest_choice(cases, {}))) == []
+    assert targets.list_wanted_nodes(targets.select_targets(choice)) == ["n1", "n2"]
+    assert targets.list_wanted_nodes(targets.select_targets(targets.build_retest_choice(cases, {}))) == []
 
 
 SITE = Selection(Path("site_configs/local.py"))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.report import curves as view
-from postprocess.report import drawing
+from postprocess.report import panels
 from postprocess.report.curves import build_scales, draw_curve
-from postprocess.report.drawing import Panel, PanelLine, Point
+from postprocess.report.panels import Panel, PanelLine, Point
 from tests.support.factories import report as samples
 from tests.support.faults import plants
 
@@ -22,7 +22,7 @@ def results():
 
 
 def build(results, names=None):
-    return view.build_curves(results, False, names or drawing.list_environments(results))
+    return view.build_curves(results, False, names or panels.list_environments(results))
 
 
 def named(curves):
@@ -123,7 +123,7 @@ def test_any_values_lie_inside(values):
 
 @given(st.lists(st.integers(), unique=True, min_size=1).map(sorted), st.integers(1, 9))
 def test_thin_keeps_order_and_ends(values, most):
-    chosen = drawing.thin_values(values, most)
+    chosen = panels.thin_values(values, most)
     assert len(chosen) == min(most, len(values))
     assert chosen == sorted(set(chosen))
     assert chosen[-1] == values[-1]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from postprocess.base import formats
-from postprocess.report import drawing, plots
-from postprocess.report.drawing import Panel, PanelLine, Point
+from postprocess.report import drawing, panels, plots
+from postprocess.report.panels import Panel, PanelLine, Point
 from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 from tests.support.factories import report as samples
 
@@ -24,8 +24,8 @@ def panel_of(routine, number=0, results=None):
     own = [r for r in results if r.case.routine == routine]
     size = sorted({r.case.bytes for r in own})[number]
     chosen = [r for r in own if r.case.bytes == size]
-    styles = {name: n for n, name in enumerate(drawing.list_environments(results))}
-    lines = drawing.build_lines(chosen, "processes", styles, False)
+    styles = {name: n for n, name in enumerate(panels.list_environments(results))}
+    lines = panels.build_lines(chosen, "processes", styles, False)
     return Panel("8 B", "processes", lines)
 
 

@@ -198,6 +198,15 @@ def test_a_launch_that_went_well_is_finished_with_all_there_is(reframe: ReframeD
     assert progress.notes == []
 
 
+def test_the_plan_of_a_dry_run_is_seen_on_the_disk_before_anything_runs(reframe, progress, monkeypatch):
+    write_launch(reframe.session, planned(), durable=False)
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.readlink(f"/proc/self/fd/{number}")))
+    play(reframe, report=[RUN])
+    reframe_pass.run_plan(reframe, SITE, [planned()], progress)
+    assert synced[0] == str(locate_plan_file(reframe.session, planned()).resolve())
+
+
 def test_what_reframe_does_not_report_is_incomplete(reframe: ReframeDriver, progress):
     launches = [planned(), planned(test="luecke_1"), planned(environment="openmpi-5_0_11")]
     for launch in launches:

@@ -1,5 +1,6 @@
 """What every check does with the starts that it plans."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
@@ -8,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from postprocess.judging.retest import RetestTarget
+from postprocess.judging.retest_targets import RetestTarget
 from postprocess.model.case import LaunchPlace
 from postprocess.model.launch import select_launch_counts
 from postprocess.model.options import AGAIN, RESTING, RestingPlace
@@ -28,8 +29,8 @@ class Check:
     time_limit = "600"
     stagedir = "/nowhere"
 
-    def __init__(self, launches: list[PlannedLaunch]) -> None:
-        self.planned = launches
+    def __init__(self, launches: list[PlannedLaunch], dry: bool = True) -> None:
+        self.planned, self.dry = launches, dry
         self.skipped: tuple[bool, str] | None = None
 
     def planned_launches(self) -> list[PlannedLaunch]:
@@ -39,6 +40,9 @@ class Check:
         return launch
 
     skip_resting = skip_without_nodes
+
+    def is_dry_run(self) -> bool:
+        return self.dry
 
     def skip_if(self, condition: bool, reason: str) -> None:
         self.skipped = (condition, reason)
@@ -68,6 +72,14 @@ def test_every_start_is_written_down_with_the_limit_of_its_job(tmp_path: Path, p
     written = [replace(each, token="") for each in read_plan(tmp_path)]
     assert written == [replace(each, job_limit=600.0) for each in check.planned]
     assert check.skipped == (False, "")
+
+
+@pytest.mark.parametrize(("dry", "seen"), [(True, 0), (False, 2)])
+def test_a_plan_is_seen_on_the_disk_before_its_launches_run(tmp_path: Path, plan, monkeypatch, dry, seen):
+    synced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(Path(os.readlink(f"/proc/self/fd/{number}"))))
+    plan(Check([planned(), planned(start="second")], dry), tmp_path)
+    assert sum(path.parent.name == "plan" for path in synced) == seen
 
 
 def test_every_launch_has_a_token_of_its_own_which_its_dry_run_chose(tmp_path: Path, plan):

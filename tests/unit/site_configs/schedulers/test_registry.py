@@ -11,7 +11,8 @@ import pytest
 from reframe.core.runtime import temp_runtime
 
 from postprocess.base.progress import Progress
-from postprocess.judging.retest import RetestTarget, describe_unavoidable_nodes
+from postprocess.judging.retest import describe_unavoidable_nodes
+from postprocess.judging.retest_targets import RetestTarget
 from postprocess.parsers.reframe_report import ReportedTest
 from postprocess.runner.reframe_pass import cancel_jobs
 from site_configs.generate.write import format_registered

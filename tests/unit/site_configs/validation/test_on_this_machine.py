@@ -13,7 +13,8 @@ from site_configs.schedulers.pbs import PBS as PBS_SCHEDULER
 from site_configs.schedulers.registry import SchedulerError
 from site_configs.schedulers.slurm import SLURM
 from site_configs.validation import rules
-from site_configs.validation.reader import Reader, SiteReading
+from site_configs.validation.reader import Reader
+from site_configs.validation.reading import SiteReading
 from site_configs.validation.rules import LocalMachine, find_longest_job, find_machine_faults, is_here
 from tests.support.factories.scheduler import CRAY, GROWN, PBS, TORQUE, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, pbs, slurm, text_of

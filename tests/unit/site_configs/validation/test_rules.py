@@ -6,7 +6,8 @@ import pytest
 
 from site_configs import common
 from site_configs.topology import layouts
-from site_configs.validation.reader import Reader, SiteReading
+from site_configs.validation.reader import Reader
+from site_configs.validation.reading import SiteReading
 from site_configs.validation.rules import find_site_faults, is_whole_version
 from tests.support.factories.scheduler import CRAY, GROWN
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of

@@ -1,0 +1,105 @@
+"""What small diagrams show: panels of lines, and the cases in them. How they are drawn is elsewhere."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from postprocess.base.formats import SECONDS
+from postprocess.model.verdict import CaseResult
+
+MOST_PANELS = 4  #: side by side
+X_LABELS = {
+    "processes": "processes",
+    "bytes": "bytes",
+    "buffer": "buffer of the report",
+    "peer": "rank of the partner",
+}
+SIZED = ("bytes", "buffer")  #: of these those that are written as sizes
+#: Scales of a panel: both logarithmic; y linear from 0; x linear too
+LOGARITHMIC, FROM_ZERO, LINEAR = "logarithmic", "from zero", "linear"
+MILLISECONDS = "ms"  #: the unit of a panel whose values are such
+
+
+@dataclass(frozen=True)
+class Point:
+    """One case in a line, in the unit of its panel; ``value`` is None where nothing was measured."""
+
+    x: int
+    value: float | None
+    band: tuple[float, float] | None
+    failed: bool
+
+
+@dataclass(frozen=True)
+class PanelLine:
+    """The cases of one environment, ordered by x. ``style`` numbers its colour and marker."""
+
+    name: str
+    style: int
+    points: tuple[Point, ...]
+    modelled: bool = False  #: whether a model says so, and nothing was measured
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One small diagram. ``x`` is of :data:`X_LABELS`."""
+
+    title: str
+    x: str
+    lines: tuple[PanelLine, ...]
+    unit: str = SECONDS
+    scale: str = LOGARITHMIC
+
+
+@dataclass(frozen=True)
+class PanelPicture:
+    """Panels side by side that show one thing."""
+
+    title: str
+    remark: str  #: what was left out, or empty
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """All pictures of one routine under one set of conditions."""
+
+    title: str
+    failed: int
+    pictures: tuple[PanelPicture, ...]
+
+
+def list_environments(results: Iterable[CaseResult]) -> list[str]:
+    return sorted({result.case.environment for result in results})
+
+
+def build_lines(
+    results: Iterable[CaseResult], x: str, styles: Mapping[str, int], strict: bool
+) -> tuple[PanelLine, ...]:
+    found: dict[str, list[Point]] = {}
+    for result in sorted(results, key=lambda r: r.case):
+        failed = not result.counts_as_healthy(strict)
+        point = Point(getattr(result.case, x), result.value, result.band, failed)
+        found.setdefault(result.case.environment, []).append(point)
+    return tuple(
+        PanelLine(name, styles[name], tuple(sorted(points, key=lambda p: p.x)))
+        for name, points in found.items()
+    )
+
+
+def thin_values(values: Sequence[int], most: int) -> list[int]:
+    """Choose at most ``most`` of the values, evenly, the first and the last among them."""
+    if len(values) <= most:
+        return list(values)
+    if most == 1:
+        return [values[-1]]
+    step = (len(values) - 1) / (most - 1)
+    return [values[round(n * step)] for n in range(most)]
+
+
+def find_densest_layouts(results: Iterable[CaseResult]) -> dict[tuple[str, str, int], int]:
+    """Find the most processes per node that a partition was given, for each number of processes."""
+    most: dict[tuple[str, str, int], int] = {}
+    for result in results:
+        place = (result.case.system, result.case.partition, result.case.processes)
+        most[place] = max(most.get(place, 0), result.case.per_node)
+    return most
