@@ -134,7 +134,7 @@ class bindings(OsuImbCheck):
         mpi = next((each for each in known if each.name == self.current_environ.name), None)
         if mpi is None or facts.compilers != (mpi.mpicc,):
             why = "languages are compared where ./plumbline is called"
-            raise languages.Unavailable(f"needs --site local in a job of one node: {why}")
+            raise languages.Unavailable(f"needs --site local in a job of one node; {why}")
         if moved := sorted(OF_LOADING & {*current_request().set_env.get(mpi.name, {})}):
             why = "other languages name their library themselves, and may run on another than C"
             raise languages.Unavailable(f"--set-env {mpi.name}:{moved[0]}: {why}; set it in the shell")

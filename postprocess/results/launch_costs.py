@@ -20,6 +20,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.model.routines.benchmark import WINDOW_MESSAGES
+from postprocess.model.routines.kernels import KERNELS, guess_run_seconds
 from postprocess.model.routines.mpicost import FLUSH, WARM
 from postprocess.results.summary import SummaryLaunch, load_summary
 from site_configs.topology.machine import measure_flush_seconds
@@ -196,8 +197,13 @@ def estimate_job_seconds(job: Job, known: Mapping[Key, float]) -> float:
     """Estimate the seconds that a job takes: as it did last time, or roughly."""
     rough = 0.0
     for launch in job.launches:
-        each = ROUGH_SIZE if launch.benchmarks else launch.trials * estimate_trial_seconds(launch)
-        rough += ROUGH_START + len(launch.cases) * each + count_sent_bytes(launch) / ROUGH_RATE
+        rough += ROUGH_START + count_sent_bytes(launch) / ROUGH_RATE
+        if launch.program == KERNELS:
+            runs = sum(guess_run_seconds(case.routine, case.processes) for case in launch.cases)
+            rough += launch.trials * runs
+        else:
+            each = ROUGH_SIZE if launch.benchmarks else launch.trials * estimate_trial_seconds(launch)
+            rough += len(launch.cases) * each
     return known.get(job.key, rough)
 
 

@@ -67,4 +67,33 @@ static inline struct finding finding_of(int64_t index, double found, double expe
     return (struct finding){.wrong = !agrees(found, expected), .index = index, .expected = expected, .received = found};
 }
 
+static inline struct finding earlier(struct finding one, struct finding other)
+{
+    return one.wrong ? one : other;
+}
+
+/* Tells a list from one with another number, or in another order. */
+static inline double weighted_sum(const double *list, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += (i + 1.0) * list[i];
+    return sum;
+}
+
+/* What rank 0 has of `rank`, which begins at `list`, against what that rank has itself; `index` is where it begins in the
+ * send buffer of rank 0. Of these two ranks. */
+static inline struct finding check_returned(const struct exchange *x, int rank, const double *list, int count,
+                                            int64_t index)
+{
+    enum { SUM = 99 };
+    double sum = weighted_sum(list, count), own;
+    if (x->rank == rank)
+        MPI_Send(&sum, 1, MPI_DOUBLE, 0, SUM, x->comm);
+    if (x->rank > 0)
+        return (struct finding){.wrong = false};
+    MPI_Recv(&own, 1, MPI_DOUBLE, rank, SUM, x->comm, MPI_STATUS_IGNORE);
+    return finding_of(index, sum, own);
+}
+
 #endif

@@ -105,30 +105,17 @@ static struct finding check_pair(const struct exchange *x, int n, double cosine,
     return found.wrong ? found : finding_of(pairs_of(x) + n, x->send[pairs_of(x) + n], sine);
 }
 
-/* A sum that tells a list from one with another number, or another order. */
-static double weighted_sum(const double *list, int count)
-{
-    double sum = 0;
-    for (int i = 0; i < count; i++)
-        sum += (i + 1) * list[i];
-    return sum;
-}
-
-/* What rank 0 has of every other rank, against the sums of what that rank has itself. Collective. */
+/* Collective. */
 static struct finding check_return(const struct exchange *x)
 {
     struct finding found = {.wrong = false};
-    for (int half = 0; half < 2; half++) {
-        double *list = x->send + half * room_of(x), sum = weighted_sum(list, own_part(x, x->rank).count);
-        if (x->rank > 0)
-            MPI_Send(&sum, 1, MPI_DOUBLE, 0, TAG, x->comm);
-        for (int rank = 1; x->rank == 0 && rank < x->processes; rank++) {
+    for (int half = 0; half < 2; half++)
+        for (int rank = 1; rank < x->processes; rank++) {
             struct part part = own_part(x, rank);
-            MPI_Recv(&sum, 1, MPI_DOUBLE, rank, TAG, x->comm, MPI_STATUS_IGNORE);
-            if (!found.wrong)
-                found = finding_of(half * pairs_of(x) + part.first, weighted_sum(list + part.first, part.count), sum);
+            const double *list = x->send + half * room_of(x) + (x->rank == 0 ? part.first : 0);
+            if (x->rank == 0 || x->rank == rank)
+                found = earlier(found, check_returned(x, rank, list, part.count, half * pairs_of(x) + part.first));
         }
-    }
     return found;
 }
 

@@ -214,12 +214,15 @@ def _placements(times: KernelTimes, history: History) -> list[TextTable]:
                 "ratio of times, above 1: the denser placement is faster; layouts: processes x those of a node",
                 *([NOT_ON_THREADS] if table == BY_THREADS and lacking else []),
                 *([READINGS] if table != BY_THREADS else []),
+                *([ONE_NODE] if any(row[5].startswith(f"{ALONE} over ") for row in rows[table]) else []),
             ),
         )
         for table, title in TITLES.items()
     ]
 
 
+ALONE = Layout(1, 1)
+ONE_NODE = f"{ALONE} over more: one node, where the ratio is the speed-up; the paper has 4 and 8 nodes"
 READINGS = f"{AS_PRINTED}: one and two processes a node; {TODAY}: one, and nodes as full as measured"
 NOT_ON_THREADS = (
     f"{TODAY}: not measured, as no launch had two ranks on a core: the site's topology declares no "

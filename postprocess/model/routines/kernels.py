@@ -22,6 +22,16 @@ SMALLEST = "A"
 #: Whole runs of a kernel, of which the first is dropped
 TRIALS: int = PROGRAMS[KERNELS].options["trials"]
 
+#: Seconds of a run on one core, roughly: what is expected where none was measured
+ROUGH_RUN = {"A": 0.1, "B": 0.3, "C": 2.0}
+ROUGH_SERIES = {"A": 1.0, "B": 9.0, "C": 93.0}
+
+
+def guess_run_seconds(name: str, processes: int) -> float:
+    """Guess the seconds of a run of a case, as if its work were shared evenly."""
+    kernel, size, *_ = name.split("_")
+    return (ROUGH_SERIES if kernel == "series" else ROUGH_RUN)[size] / processes
+
 
 def name_cases(kernel: str, size: str) -> tuple[str, ...]:
     """Return the names of the cases of a kernel at a size: whole, and without the return if it has one."""

@@ -80,6 +80,30 @@ def test_a_wrong_result_is_noticed(kernel, fault, call, rank, tmp_path: Path, de
         assert case["wrong"]["received"] is None
 
 
+@plants("data", "a result of a kernel with every number in it, two of them or all in another place",
+        "MPI under an application kernel", "", 1, "wrong data: … instead of …")  # fmt: skip
+@pytest.mark.parametrize(
+    ("kernel", "fault", "call", "processes", "rank"),
+    [
+        ("series_A", "turned", {"PLUMBLINE_FAULT_CALL": "0"}, 2, 0),
+        ("sor_A", "turned", {"PLUMBLINE_FAULT_CALL": "0"}, 3, 0),  # of rank 1, which has no rows of the border
+        ("sparse_A", "swapped", {}, 2, 1),  # of all sums, as the last one is verified
+    ],
+)
+def test_a_result_in_another_order_is_noticed(kernel, fault, call, processes, rank, tmp_path: Path, declared):
+    """The published sums of SOR and Sparse are the same."""
+    file = tmp_path / "out.jsonl"
+    ended = program("mpich").run(
+        processes,
+        *(*ONCE, "--output", str(file), "--routine", kernel),
+        wrapper=preload(library("mpich", "wrong_kernels")),
+        variables={"PLUMBLINE_FAULT": fault, **call},
+    )
+    declared.check((), ended.status, ended.complaints)
+    case = json.loads(file.read_text().splitlines()[1])
+    assert (case["verified"], case["wrong"]["rank"]) == (False, rank)
+
+
 def test_another_matrix_is_noticed_though_it_is_solved_well(tmp_path: Path):
     source, mpi = tmp_path / "suite", of_family("mpich")
     shutil.copytree(SUITE, source)

@@ -154,7 +154,7 @@ def test_a_launch_of_a_kernel_may_take_five_times_what_one_core_takes(kernel, se
     [
         (
             'scheduler="slurm"',
-            "needs --site local in a job of one node: languages are compared where ./plumbline is called",
+            "needs --site local in a job of one node; languages are compared where ./plumbline is called",
         ),
         ("exact=True", "what a language adds takes no simulated time"),
     ],

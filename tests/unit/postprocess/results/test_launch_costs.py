@@ -47,6 +47,15 @@ def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
     assert launch_costs.estimate_job_seconds(job(), known) == 12.0
 
 
+def test_kernels_are_guessed_by_their_sizes():
+    """Series C takes a minute and a half of one core, and no millisecond as a call does."""
+    one = replace(case(processes=1, per_node=1), program="kernels", routine="series_C", bytes=16_000_000)
+    two = replace(one, routine="series_C_compute", processes=2, per_node=2)
+    for each, runs in ((one, 93.0), (two, 46.5), (replace(one, routine="sor_A_compute"), 0.1)):
+        found = launch_costs.estimate_job_seconds(job(program="kernels", cases=(each,), trials=6), {})
+        assert found == pytest.approx(launch_costs.ROUGH_START + 6 * runs)
+
+
 @pytest.mark.parametrize(
     "other",
     [

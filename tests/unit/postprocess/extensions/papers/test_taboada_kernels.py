@@ -111,6 +111,16 @@ def test_table_8_is_empty_without_hardware_threads(tmp_path):
     assert {*row.values()} == {NOT_PRINTED}
 
 
+def test_on_one_node_table_7_says_that_it_is_the_speed_up(tmp_path):
+    for layouts, told in ((("1x1", "2x2"), True), (("4x1", "8x2"), False)):
+        measured = collect(tmp_path, [result(layout, 1.0) for layout in layouts])
+        (seven,) = (
+            table for table in build_kernel_tables(measured, load_history()) if "Table 7" in table.title
+        )
+        assert len(seven.rows) == 1
+        assert any("one node, where the ratio is the speed-up" in note for note in seven.notes) is told
+
+
 def test_what_is_not_measured_is_told(tmp_path):
     assert describe_missing_kernels({}).startswith("Kernels: in a session of their own: ./plumbline run")
     one = collect(tmp_path, [result("1x1", 1.0), result("2x2", 0.5)])
