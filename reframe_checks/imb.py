@@ -193,8 +193,8 @@ class imb(OsuImbCheck):
 
     #: Threads of each process in ``IMB-MT``. They share the cores to which the launcher binds their process.
     #:
-    #: :default: ``2``
-    threads = variable(int, value=2)
+    #: :default: ``0``: two where the layout leaves each process two cores, else one
+    threads = variable(int, value=0)
 
     built = fixture(build_imb, scope="environment")
 
@@ -231,7 +231,12 @@ class imb(OsuImbCheck):
     def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
         launch = super().planned_start(start, reason)
         several = any(benchmark.executable == MT for benchmark in start.benchmarks)
-        return replace(launch, method=launch.method | {THREADS: self.threads}) if several else launch
+        return replace(launch, method=launch.method | {THREADS: self.count_threads()}) if several else launch
+
+    def count_threads(self) -> int:
+        """Count the threads of a process: those that wait in MPI for one on their own core wait a time slice."""
+        room = self.facts.cores_per_node // self.num_tasks_per_node
+        return self.threads or max(1, min(2, room))
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
         """Explain also where an IMB that is installed lacks an executable on request, or this one a library."""
@@ -254,7 +259,7 @@ class imb(OsuImbCheck):
 
     def variables_of(self, start: PlannedLaunch) -> dict[str, str]:
         """Return the variables that a start needs, with the number of its threads."""
-        own = {"OMP_NUM_THREADS": str(self.threads)} if start.executable == MT else {}
+        own = {"OMP_NUM_THREADS": str(self.count_threads())} if start.executable == MT else {}
         return super().variables_of(start) | own
 
     def rotation(self) -> int:
