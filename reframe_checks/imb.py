@@ -21,7 +21,6 @@ from postprocess.model.routines.benchmark import (
     LOOP,
     ROTATE,
     ROTATED,
-    THREADS,
     WINDOW,
     WINDOW_MESSAGES,
     Benchmark,
@@ -191,11 +190,6 @@ class imb(OsuImbCheck):
     #: :default: ``0``: as much as mpicost walks in a flush on the machine where the session runs
     rotated_megabytes = variable(int, value=0)
 
-    #: Threads of each process in ``IMB-MT``. They share the cores to which the launcher binds their process.
-    #:
-    #: :default: ``0``: two where the layout leaves each process two cores, else one
-    threads = variable(int, value=0)
-
     built = fixture(build_imb, scope="environment")
 
     def starts(self) -> Iterator[Start]:
@@ -231,12 +225,12 @@ class imb(OsuImbCheck):
     def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
         launch = super().planned_start(start, reason)
         several = any(benchmark.executable == MT for benchmark in start.benchmarks)
-        return replace(launch, method=launch.method | {THREADS: self.count_threads()}) if several else launch
+        return replace(launch, threads=self.count_threads()) if several else launch
 
     def count_threads(self) -> int:
-        """Count the threads of a process: those that wait in MPI for one on their own core wait a time slice."""
+        """Count the threads of a process: two on one core wait time slices for each other."""
         room = self.facts.cores_per_node // self.num_tasks_per_node
-        return self.threads or max(1, min(2, room))
+        return max(1, min(2, room))
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
         """Explain also where an IMB that is installed lacks an executable on request, or this one a library."""
