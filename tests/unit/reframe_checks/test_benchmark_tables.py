@@ -156,6 +156,15 @@ def test_a_start_with_threads_is_told_counts_of_integers():
     assert told == {line.name: "1" if line.name == "BarrierMT" else "2,256" for line in lines}
 
 
+@pytest.mark.parametrize(("own", "loaded"), [("", "/a b/witness.so"), ("/own.so", "/a b/witness.so:/own.so")])
+def test_what_a_site_preloads_is_preloaded_into_osu_and_imb_too(own: str, loaded: str):
+    from reframe_checks.common.osu_imb import preload_first
+
+    script = f'[[ -z $1 ]] || LD_PRELOAD=$1; found={preload_first(Path("/a b/witness.so"))}; echo "$found"'
+    ended = subprocess.run(["bash", "-c", script, "x", own], check=True, capture_output=True, text=True)
+    assert ended.stdout == f"{loaded}\n"
+
+
 def test_every_routine_on_request_has_a_line():
     routines = {line.routine for program in PROGRAMS for line in CHECKS[program].table}
     assert routines >= REQUESTED

@@ -150,9 +150,7 @@ def test_a_start_with_threads_is_of_the_sizes_of_one_of_them(tmp_path: Path):
     assert assess_launch(launch, tmp_path).reason == ""
     records = read_benchmarks(launch, tmp_path)
     assert set(records.measurements) == {each.variable for each in launch.cases}
-    assert (
-        THREADS not in records.run["method"]
-    )  # cases with and without threads stand in one file of references
+    assert THREADS not in records.run["method"]  # one file of references has cases with threads and without
 
 
 def test_a_start_on_files_is_judged_with_and_without_its_waits(tmp_path: Path):
