@@ -21,7 +21,6 @@ from postprocess.model.routines.benchmark import (
     LOOP,
     ROTATE,
     ROTATED,
-    THREADS,
     WINDOW,
     WINDOW_MESSAGES,
     Benchmark,
@@ -180,11 +179,6 @@ class imb(OsuImbCheck):
     #: :default: ``0``: as much as mpicost walks in a flush on the machine where the session runs
     rotated_megabytes = variable(int, value=0)
 
-    #: Threads of each process in ``IMB-MT``. They share the cores to which the launcher binds their process.
-    #:
-    #: :default: ``2``
-    threads = variable(int, value=2)
-
     built = fixture(build_imb, scope="environment")
 
     def starts(self) -> Iterator[Start]:
@@ -218,7 +212,12 @@ class imb(OsuImbCheck):
     def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
         launch = super().planned_start(start, reason)
         several = any(benchmark.executable == MT for benchmark in start.benchmarks)
-        return replace(launch, method=launch.method | {THREADS: self.threads}) if several else launch
+        return replace(launch, threads=self.count_threads()) if several else launch
+
+    def count_threads(self) -> int:
+        """Count the threads of a process: two on one core wait time slices for each other."""
+        room = self.facts.cores_per_node // self.num_tasks_per_node
+        return max(1, min(2, room))
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
         """Explain also where an IMB that is installed lacks an executable on request, or this one a library."""
@@ -241,7 +240,7 @@ class imb(OsuImbCheck):
 
     def variables_of(self, start: PlannedLaunch) -> dict[str, str]:
         """Return the variables that a start needs, with the number of its threads."""
-        own = {"OMP_NUM_THREADS": str(self.threads)} if start.executable == MT else {}
+        own = {"OMP_NUM_THREADS": str(self.count_threads())} if start.executable == MT else {}
         return super().variables_of(start) | own
 
     def rotation(self) -> int:

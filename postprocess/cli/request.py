@@ -73,9 +73,14 @@ def build_selection(work: WorkDirectory, arguments: argparse.Namespace, launches
 
 
 def choose_family(choice: dict[str, Any], family: str) -> None:
-    """Choose the routines of a family; of one with sizes of its own those that were named, or all."""
+    """Choose of a family the routines that were named, or all. Raises UsageError where one is not of it."""
     if family in FAMILIES:
-        choice[options.ROUTINE.variable] = [*choice.get(options.ROUTINE.variable, ()), *FAMILIES[family]]
+        named = choice.setdefault(options.ROUTINE.variable, [*FAMILIES[family]])
+        if foreign := [name for name in named if name not in FAMILIES[family]]:
+            raise UsageError(
+                f"--routine {foreign[0]}: is not of --family {family}, which has "
+                f"{', '.join(FAMILIES[family])}; drop one of the two options"
+            )
         return
     choice[options.FAMILY] = family
     paper = PAPER_FAMILIES[family]

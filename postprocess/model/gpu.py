@@ -71,6 +71,8 @@ def explain_wrong_gpu(run: Mapping[str, Any], kind: str) -> str:
     The kernel lists what is on the PCI bus, which no library can make up: what stands in for a driver gives
     memory of the host.
     """
+    if GPU not in run:
+        return f"it tells of no GPU, and the site says {kind}"
     told = run[GPU]
     taken: dict[tuple[str, str], int] = {}
     if told["kind"] != kind:

@@ -271,8 +271,8 @@ def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutpu
         what = f"{benchmark.title!r} ran {pairs} pairs on {launch.processes} processes"
         raise RecordError(Verdict.INCORRECT, what)
     threads = int(tables[0].notes.get(THREADS, 1))
-    if threads != launch.method.get(THREADS, 1):
-        what = f"{benchmark.title!r} ran {threads} threads in each process, not {launch.method.get(THREADS, 1)}"
+    if threads != launch.threads:
+        what = f"{benchmark.title!r} ran {threads} threads in each process, not {launch.threads}"
         raise RecordError(Verdict.INCORRECT, what)
     if benchmark.datatype and tables[0].datatype != benchmark.datatype:
         what = f"{benchmark.title!r} sent {tables[0].datatype}, not {benchmark.datatype}"

@@ -57,6 +57,11 @@ def share_windows(calls: int) -> int:
     return -(-calls // WINDOW_SHARE)
 
 
+def preload_first(library: Path) -> str:
+    """Write the value of ``LD_PRELOAD`` for a shell: the library, then what the site or the user preloads."""
+    return f'{quote_word(str(library))}"${{LD_PRELOAD:+:$LD_PRELOAD}}"'
+
+
 def time_whole_line(line: str, output: str) -> str:
     """Return a command of bash with the seconds that it took behind its output."""
     return f"{{ TIMEFORMAT='# {WHOLE_START}: %3R'; time {line} 2>&3; }} 3>&2 2>> {output}"
@@ -198,7 +203,7 @@ class OsuImbCheck(LaunchCheck, family=True):
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
         variables = {
             **self.variables_of(start),
-            "LD_PRELOAD": quote_word(str(prefix / WITNESS)),
+            "LD_PRELOAD": preload_first(prefix / WITNESS),
             "PLUMBLINE_WITNESS": quote_word(str(start.witness(self.session))),
             "PLUMBLINE_TOKEN": start.token,
         }

@@ -133,6 +133,14 @@ def test_a_start_with_files_finds_none_of_another_and_leaves_none(tmp_path, monk
     assert found == after == ({*names} if left else set())
 
 
+@pytest.mark.parametrize(("cores", "per_node", "threads"), [(2, 2, 1), (4, 2, 2), (64, 2, 2), (0, 2, 1)])
+def test_threads_have_cores_of_their_own(monkeypatch, cores: int, per_node: int, threads: int):
+    monkeypatch.setattr(CHECKS["imb"], "facts", SimpleNamespace(cores_per_node=cores))
+    check = object.__new__(CHECKS["imb"])
+    check.__dict__.update(num_tasks_per_node=per_node)
+    assert CHECKS["imb"].count_threads(check) == threads
+
+
 def test_a_start_with_threads_is_told_counts_of_integers():
     """IMB-MT takes counts, a barrier too, and would read no file of sizes."""
     from reframe_checks.imb import build_thread_options
@@ -146,6 +154,15 @@ def test_a_start_with_threads_is_told_counts_of_integers():
         assert words[words.index("-thread_level") + 1] == "multiple"
         told |= {line.name: words[words.index("-count") + 1] for line in names}
     assert told == {line.name: "1" if line.name == "BarrierMT" else "2,256" for line in lines}
+
+
+@pytest.mark.parametrize(("own", "loaded"), [("", "/a b/witness.so"), ("/own.so", "/a b/witness.so:/own.so")])
+def test_what_a_site_preloads_is_preloaded_into_osu_and_imb_too(own: str, loaded: str):
+    from reframe_checks.common.osu_imb import preload_first
+
+    script = f'[[ -z $1 ]] || LD_PRELOAD=$1; found={preload_first(Path("/a b/witness.so"))}; echo "$found"'
+    ended = subprocess.run(["bash", "-c", script, "x", own], check=True, capture_output=True, text=True)
+    assert ended.stdout == f"{loaded}\n"
 
 
 def test_every_routine_on_request_has_a_line():

@@ -72,6 +72,17 @@ def test_variables_may_name_a_chosen_environment_in_full_or_by_its_family(work: 
         asked(work, "run --environment mpichx --set-env mpich:X=1")
 
 
+@plants("use", "a routine that the chosen family has not", "`--family` beside `--routine`", "", 2,
+        "--routine bcast: is not of --family imb-mt, which has pingpong_mt, ")  # fmt: skip
+def test_routines_narrow_a_family(work: WorkDirectory, declared: Declared):
+    for family, routine in (("imb-mt", "bcast_mt"), ("imb-io", "c_write_expl.aggregate"), ("rus", "bcast")):
+        chosen = asked(work, f"run --family {family} --routine {routine}").selection.choice
+        assert chosen["routines"] == [routine]
+    assert len(asked(work, "run --family imb-mt").selection.choice["routines"]) == 10
+    with declared.raises(UsageError):
+        asked(work, "run --family imb-mt --routine bcast_mt,bcast")
+
+
 @plants("use", "an option that no chosen program has",
         "`--trials`, `--iterations` or `--cache`", "", 2, "only")  # fmt: skip
 @pytest.mark.parametrize(
