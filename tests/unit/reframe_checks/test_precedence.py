@@ -1,6 +1,7 @@
 """What ReFrame itself plans, in dry runs without an MPI: whose variable holds, and what is skipped."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,15 +57,17 @@ def plan(
 
     :param words: further ones of ReFrame's command line
     :param partitions: what is told of each
-    :param references: trials that the references of ``cpu`` tell
+    :param references: trials that the references of each tell
     """
+    partitions = partitions or {"cpu": {}}
     site = folder / "site.py"
-    site.write_text(text.replace("{partitions}", repr(partitions or {"cpu": {}})))
+    site.write_text(text.replace("{partitions}", repr(partitions)))
     roots = [folder / "references"]
-    if references:
-        known = [Reference(each, 1e-6, 0.02, 20) for each in CASES]
+    for name in partitions if references else ():
+        known = [Reference(replace(each, partition=name), 1e-6, 0.02, 20) for each in CASES]
         told = origin_of(method={"suite_version": "0.1.0", "trials": references})
-        reference_file.write_references(reference_file.locate_references(roots[0], *PLACE), known, told)
+        place = reference_file.locate_references(roots[0], *PLACE._replace(partition=name))
+        reference_file.write_references(place, known, told)
     own = {"programs": ["mpicost"], "routines": ["pingpong"], **(choice or {})}
     selection = Selection(site, choice=own, tag=tag, only_looking=True)
     reframe = ReframeDriver(ROOT, folder / "home", folder / "session", roots, None)
