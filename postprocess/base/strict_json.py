@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from postprocess.base import files
 from postprocess.base.formats import parse_utc
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NOT_FINITE = re.compile(r"[-+]?(nan|inf)", re.IGNORECASE)
 LARGEST = 1e150  #: of a number with a point: beyond it a product overflows
@@ -141,7 +142,7 @@ class JsonObject:
             if type(value) not in (int, float) or value < 0 or (value == 0 and not zero):
                 kind = "zero or more" if zero else "more than zero"
                 raise ValueError(f"{self.within}{key}: trial {number} is {format_external(value)}, not {kind}")
-        return np.array(values, dtype=np.float64)
+        return _build_array(values, "float64")
 
     def sparse_series(self, key: str, length: int, bounds: tuple[float, float]) -> list[float | None]:
         """Return ``length`` numbers within bounds, None where there is null."""
@@ -158,7 +159,7 @@ class JsonObject:
         for number, value in enumerate(values, 1):
             if type(value) is not int or value not in (0, 1):
                 raise ValueError(f"{self.within}{key}: trial {number} is {format_external(value)}, not 0 or 1")
-        return np.array(values, dtype=bool)
+        return _build_array(values, "bool")
 
     def _list(self, key: str, length: int) -> list[Any]:
         values = self.get(key, list)
@@ -198,3 +199,9 @@ def _integer(text: str) -> int:
     if len(text.lstrip("-")) > INTEGER_DIGITS:
         raise ValueError(f"{format_external(text[:12])}... has more digits than any integer here")
     return int(text)
+
+
+def _build_array(values: list[Any], kind: str) -> NDArray[Any]:
+    import numpy  # here: who reads a site file does not wait for it
+
+    return numpy.array(values, dtype=kind)

@@ -14,8 +14,6 @@ from pathlib import Path, PurePosixPath
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from postprocess.base import files
 from postprocess.base.sanitize import quote_word
 
@@ -261,6 +259,8 @@ def compute_flush_bytes(machine: Machine, ranks: int = 1) -> int:
 @cache
 def measure_flush_seconds() -> float:
     """Walk once as a trial of mpicost does, on this machine. Takes up to some tenths of a second."""
+    import numpy as np  # here: who reads a site file does not wait for it
+
     size = compute_flush_bytes(read_machine())
     if not size:
         return UNKNOWN_SECONDS

@@ -16,6 +16,7 @@ from tests.support.paths import SUITE
 from tests.support.shared_files import make_once
 
 FAMILIES = ("mpich", "openmpi")
+BUILD_LOG = "build.log"  #: what compilers said, in the folder of a build
 LIMIT = 240  #: seconds after which a launch counts as hung
 EVICTED = ("--cache", "evict")  #: where the records must be believed
 TINY = ("--flush-bytes", "4096")  #: where the test is not about the flush
@@ -141,6 +142,7 @@ def cmake(
     for command, env in ((configure, configuring), (["cmake", "--build", str(directory)], building)):
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+    (directory / BUILD_LOG).write_text(done.stdout + done.stderr)
 
 
 @cache

@@ -20,8 +20,6 @@ from tests.support.faults import plants
 from tests.support.mpi import find_mpi
 from tests.support.plumbline_runner import LIMIT, Workshop
 
-pytestmark = pytest.mark.alone
-
 FAMILIES = ("mpich", "openmpi")  #: always there
 
 
@@ -270,6 +268,7 @@ def package(workshop: Workshop, bench: Bench) -> Iterator[Path]:
     own.symlink_to(shared)
 
 
+@pytest.mark.alone
 @plants("speed", "a sleep in every pickle", "a language of `--program bindings`", "regressed", 1,
         "x C is … times as slow as its reference …")  # fmt: skip
 def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, package: Path, declared) -> None:

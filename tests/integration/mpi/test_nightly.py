@@ -10,7 +10,7 @@ from postprocess.references import provenance
 from postprocess.references.catalog import read_provenance
 from postprocess.references.reference_file import load_references, locate_references
 from tests.support.interactive_job import IN_A_JOB
-from tests.support.mpi import mpi_installations
+from tests.support.mpi import mpi_installations, of_family
 from tests.support.nights import FEW, night, programs, written_to_sources
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
@@ -18,13 +18,18 @@ CASES = 4  #: of each MPI: ping-pong at three sizes, and the barrier
 
 
 @pytest.fixture(scope="module")
-def first(workshop: Workshop) -> Ended:
-    return night(workshop)
+def names() -> list[str]:
+    """Two MPIs: that a night has all of the machine is seen in its plan, without 20 launches of each."""
+    return [of_family(family).name for family in ("mpich", "openmpi")]
 
 
-def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended) -> None:
-    names = {mpi.name for mpi in mpi_installations()}
-    assert {case["environment"] for case in first.summary["cases"]} == names
+@pytest.fixture(scope="module")
+def first(workshop: Workshop, names: list[str]) -> Ended:
+    return night(workshop, *names)
+
+
+def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended, names: list[str]) -> None:
+    assert {case["environment"] for case in first.summary["cases"]} == {*names}
     assert len(first.summary["cases"]) == CASES * len(names)
     assert "calibrating with 20 launches. All of them are of one hour" in first.output
     for name in names:
@@ -35,19 +40,19 @@ def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended) ->
         assert len(known) == CASES
 
 
-def test_no_launch_begins_on_processors_that_were_idle(workshop: Workshop, first: Ended) -> None:
+def test_no_launch_begins_on_processors_that_were_idle(workshop: Workshop, first: Ended, names) -> None:
     """And the references tell so: launches that do not settle compare with nothing of these."""
-    for name in {mpi.name for mpi in mpi_installations()}:
+    for name in names:
         path = locate_references(workshop.home / "references", "local", "cpu", name)
         told = provenance.list_calibrations(read_provenance(path)["programs"]["mpicost"])
         assert {each["method"]["settle"] for each in told} == {0.5}
 
 
-def test_second_night_finds_everything_done(workshop: Workshop, first: Ended) -> None:
+def test_second_night_finds_everything_done(workshop: Workshop, first: Ended, names: list[str]) -> None:
     """And runs well in an interactive job of a batch system, to whose nodes no launch shall go."""
-    built = programs(workshop)
-    again = night(workshop, **IN_A_JOB)
-    assert programs(workshop) == built
+    built = programs(workshop, *names)
+    again = night(workshop, *names, **IN_A_JOB)
+    assert programs(workshop, *names) == built
     assert "calibrating" not in again.output and "installing" not in again.output
     assert again.verdicts().keys() == first.verdicts().keys()
     launches = Counter(each["environment"] for each in again.summary["launches"])
@@ -56,9 +61,18 @@ def test_second_night_finds_everything_done(workshop: Workshop, first: Ended) ->
     assert not written_to_sources()
 
 
+def test_no_launch_of_another_mpi_goes_to_the_nodes_of_a_job(workshop: Workshop, names: list[str]) -> None:
+    others = {mpi.name for mpi in mpi_installations()} - {*names}
+    if not others:
+        pytest.skip("no MPI is here but MPICH and Open MPI")
+    ended = workshop.measure(*FEW, "--environment", ",".join(others), "--strict", **IN_A_JOB)
+    assert {case["environment"] for case in ended.summary["cases"]} == others
+    assert set(ended.verdicts().values()) == {"no-reference"}, ended.reasons()
+
+
 @pytest.mark.long
 def test_commands_that_look_at_what_there_is(workshop: Workshop, first: Ended) -> None:
-    mpi = mpi_installations()[0]
+    mpi = of_family("mpich")
     found = workshop.run("where", "mpicc", "--environment", mpi.name).output.strip()
     assert found == str(workshop.home / "mpi" / Path(mpi.mpicc).relative_to(mpi.prefix.parent))
     assert os.access(workshop.run("where", "mpicost", "--environment", mpi.name).output.strip(), os.X_OK)

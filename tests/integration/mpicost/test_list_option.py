@@ -3,7 +3,7 @@
 import pytest
 
 from postprocess.model.routines.mpicost import ROUTINES
-from tests.support.mpicost import FAMILIES, program
+from tests.support.mpicost import program
 
 THREE = (8, 10_000, 1_000_000)
 TWO = (8, 1_000_000)
@@ -37,9 +37,9 @@ LUECKE2003 = {
 }
 
 
-def listed(processes: int, *options: str, family: str = "mpich") -> list[tuple[str, int, int]]:
+def listed(processes: int, *options: str) -> list[tuple[str, int, int]]:
     """The cases, as printed."""
-    ended = program(family).run(processes, "--list", *options)
+    ended = program("mpich").run(processes, "--list", *options)
     assert (ended.status, ended.complaints) == (0, [])
     rows = [line.split() for line in ended.output.splitlines()]
     return [(routine, int(peer), int(size)) for routine, peer, size in rows]
@@ -58,19 +58,17 @@ def expected(
     }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("processes", [1, 2, 4])
-def test_default_is_the_union_of_the_papers(family: str, processes: int) -> None:
+def test_default_is_the_union_of_the_papers(processes: int) -> None:
     """No controls, no tournament, and nothing else that is measured on request only."""
-    cases = listed(processes, family=family)
+    cases = listed(processes)
     assert len(cases) == len(set(cases))
     assert set(cases) == expected(LUECKE, processes)
     assert set(LUECKE) == {each.name for each in ROUTINES if each.test}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_program_has_every_routine_of_the_table(family: str) -> None:
-    cases = listed(4, f"--routine={','.join(each.name for each in ROUTINES)}", family=family)
+def test_the_program_has_every_routine_of_the_table() -> None:
+    cases = listed(4, f"--routine={','.join(each.name for each in ROUTINES)}")
     assert {name for name, *_ in cases} == {each.name for each in ROUTINES}
     for routine in ROUTINES:
         own = {(peer, size) for name, peer, size in cases if name == routine.name}

@@ -1,7 +1,9 @@
 """What ReFrame itself plans, in dry runs without an MPI: whose variable holds, and what is skipped."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from postprocess.runner.reframe import ReframeDriver
 from site_configs.schema.reframe_request import write_request
 from tests.support.factories.launch import CASES, PLACE, origin_of
 from tests.support.paths import ROOT
+from tests.support.request import made_for_a_site
 
 SITE = """
 from site_configs.common import environment, partition, site
@@ -26,12 +29,13 @@ site_configuration = site(
     description="two nodes",
     partitions=[
         partition(
-            "cpu",
+            name,
             topology=Topology(cores_per_node=1, nodes=2),
             layouts=[Layout(2, 1)],
             environments=["mpich-5_0_2"],
-            defaults={defaults},
+            **more,
         )
+        for name, more in {partitions}.items()
     ],
     environments=[
         environment("mpich-5_0_2", family="mpich", library="MPICH Version: 5.0.2", launcher="srun")
@@ -44,7 +48,7 @@ def plan(
     folder: Path,
     *words: str,
     choice: dict | None = None,
-    defaults: dict | None = None,
+    partitions: dict[str, dict] | None = None,
     references: int | None = None,
     tag: str = "nightly",
     text: str = SITE,
@@ -52,15 +56,18 @@ def plan(
     """The launches that ReFrame plans, of mpicost unless other programs are chosen.
 
     :param words: further ones of ReFrame's command line
-    :param references: trials that the references tell
+    :param partitions: what is told of each
+    :param references: trials that the references of each tell
     """
+    partitions = partitions or {"cpu": {}}
     site = folder / "site.py"
-    site.write_text(text.replace("{defaults}", repr(defaults or {})))
+    site.write_text(text.replace("{partitions}", repr(partitions)))
     roots = [folder / "references"]
-    if references:
-        known = [Reference(each, 1e-6, 0.02, 20) for each in CASES]
+    for name in partitions if references else ():
+        known = [Reference(replace(each, partition=name), 1e-6, 0.02, 20) for each in CASES]
         told = origin_of(method={"suite_version": "0.1.0", "trials": references})
-        reference_file.write_references(reference_file.locate_references(roots[0], *PLACE), known, told)
+        place = reference_file.locate_references(roots[0], *PLACE._replace(partition=name))
+        reference_file.write_references(place, known, told)
     own = {"programs": ["mpicost"], "routines": ["pingpong"], **(choice or {})}
     selection = Selection(site, choice=own, tag=tag, only_looking=True)
     reframe = ReframeDriver(ROOT, folder / "home", folder / "session", roots, None)
@@ -87,41 +94,43 @@ NIGHT = {AS_REFERENCES: True}
 BY_SITE = {"trials": 31, "time_limit": "77s", "cache": "warm"}
 BY_USER = {"trials": 41, "time_limit": "88s", "cache": "flush"}
 SETVAR = [f"--setvar=mpicost.{word}" for word in ("trials=51", "time_limit=99s", "cache=warm")]
+SETVAR += ["--setvar=links.trials=51"]
+
+
+def plan_both(folder: Path, *words: str, **more: Any) -> dict[tuple[str, str], PlannedLaunch]:
+    """The launches of a night and of links, by check and partition."""
+    launches = plan(folder, *words, tag="nightly|links", references=21, **more)
+    found = {(each.test.split()[0], each.partition.partition(":")[2]): each for each in launches}
+    assert len(found) == len(launches)
+    return found
+
+
+def test_the_site_holds_before_references(tmp_path: Path):
+    found = plan_both(tmp_path, choice=NIGHT, partitions={"cpu": {}, "own": {"defaults": BY_SITE}})
+    assert {key: launch.trials for key, launch in found.items()} == {
+        ("mpicost", "cpu"): 21,
+        ("mpicost", "own"): 31,
+        ("links", "cpu"): 21,
+        ("links", "own"): 31,
+    }
+    launch = found["mpicost", "own"]
+    assert (launch.job_limit, {each.cache for each in launch.cases}) == (77.0, {"warm"})
 
 
 @pytest.mark.parametrize(
-    ("words", "choice", "defaults", "expected"),
+    ("words", "defaults", "expected"),
     [
-        ((), NIGHT, BY_SITE, (31, 77.0, {"warm"})),
-        ((), BY_USER, BY_SITE, (41, 88.0, {"flush"})),
+        ((), BY_SITE, (41, 88.0, {"flush"})),
         # the value of the default, which else could not be told from nothing
-        (SETVAR, BY_USER, BY_SITE | {"cache": "flush"}, (51, 99.0, {"warm"})),
+        (SETVAR, BY_SITE | {"cache": "flush"}, (51, 99.0, {"warm"})),
     ],
-    ids=["site", "user", "setvar"],
+    ids=["user", "setvar"],
 )
-def test_setvar_holds_before_the_user_before_the_site_before_references(
-    tmp_path, words, choice, defaults, expected
-):
-    launch = planned(tmp_path, *words, choice=choice, defaults=defaults, references=21)
+def test_setvar_holds_before_the_user_before_the_site(tmp_path, words, defaults, expected):
+    found = plan_both(tmp_path, *words, choice=BY_USER, partitions={"cpu": {"defaults": defaults}})
+    launch = found["mpicost", "cpu"]
     assert (launch.trials, launch.job_limit, {each.cache for each in launch.cases}) == expected
-
-
-def test_a_night_has_the_trials_of_its_references(tmp_path: Path):
-    assert planned(tmp_path, choice=NIGHT, references=21).trials == 21
-
-
-@pytest.mark.parametrize(
-    ("words", "choice", "defaults", "trials"),
-    [
-        ((), {}, {}, 1000),  # as many as two nodes need
-        ((), {}, {"trials": 31}, 31),
-        ((), {"trials": 41}, {"trials": 31}, 41),
-        (("--setvar=links.trials=51",), {"trials": 41}, {"trials": 31}, 51),
-    ],
-)
-def test_the_trials_of_links_follow_the_same_order(tmp_path, words, choice, defaults, trials):
-    launch = planned(tmp_path, *words, choice=choice, defaults=defaults, tag="links")
-    assert launch.trials == trials
+    assert found["links", "cpu"].trials == expected[0]
 
 
 def test_a_family_has_trials_and_sizes_of_its_own_and_no_other_check_runs_then(tmp_path: Path):
@@ -141,33 +150,42 @@ def test_a_barrier_of_a_family_keeps_its_one_size_whatever_sizes_are_asked_for(t
     assert sorted(found) == [("barrier", 0), ("bcast", 8), ("bcast", 1024)]
 
 
-@pytest.mark.parametrize(("kernel", "seconds"), [("series_C", 93), ("lufact_C_own", 15), ("series_B", 9.3)])
-def test_a_launch_of_a_kernel_may_take_five_times_what_one_core_takes(kernel, seconds, tmp_path: Path):
-    launches = plan(tmp_path, choice={"programs": ["kernels"], "routines": [kernel]})
+def test_a_launch_of_a_kernel_may_take_five_times_what_one_core_takes(tmp_path: Path):
+    launches = plan(tmp_path, choice={"programs": ["kernels"], "routines": ["series_C"]})
     assert launches
     for launch in launches:
-        assert launch.trials * seconds * 5 < launch.job_limit
+        assert launch.trials * 93 * 5 < launch.job_limit
 
 
-@pytest.mark.parametrize(
-    ("more", "reason"),
-    [
-        (
-            'scheduler="slurm"',
-            "needs --site local in a job of one node; languages are compared where ./plumbline is called",
-        ),
-        ("exact=True", "what a language adds takes no simulated time"),
-    ],
-    ids=["cluster", "simulated"],
-)
-def test_all_languages_are_skipped_for_one_reason_where_none_can_be_started(more, reason, tmp_path: Path):
-    text = SITE.replace("cores_per_node=1", "cores_per_node=2").replace('"cpu",\n', f'"cpu",\n{more},\n')
-    launches = plan(tmp_path, choice={"programs": ["bindings"], "routines": []}, text=text)
-    assert {each.start for each in launches} >= {"c", "rust", "fortran-mpi_f08"}
-    assert [case for each in launches for case in each.cases] == []
-    assert {skip.reason for each in launches for skip in each.skips} == {reason}
+@pytest.mark.parametrize(("kernel", "seconds"), [("series_C", 93), ("lufact_C_own", 15), ("series_B", 9.3)])
+def test_a_run_of_a_kernel_may_take_five_times_what_one_core_takes(kernel, seconds, monkeypatch):
+    with made_for_a_site(monkeypatch):
+        from reframe_checks.kernels import kernels
+    check = SimpleNamespace(all_cases=lambda: [SimpleNamespace(routine=kernel)])
+    assert kernels.allowed_trial_seconds(check) > 5 * seconds
 
 
-def test_caches_of_a_loop_are_warm_whatever_the_site_says(tmp_path: Path):
-    launch = planned(tmp_path, choice={"sync": "loop"}, defaults={"cache": "flush"})
-    assert {case.variant for case in launch.cases} == {"warm-loop"}
+def test_languages_are_skipped_for_one_reason_where_none_can_be_started(tmp_path: Path):
+    told = {
+        "cluster": "needs --site local in a job of one node; languages are compared where ./plumbline is "
+        "called",
+        "simulated": "what a language adds takes no simulated time",
+    }
+    launches = plan(
+        tmp_path,
+        choice={"programs": ["bindings"], "routines": []},
+        partitions={"cluster": {"scheduler": "slurm"}, "simulated": {"exact": True}},
+        text=SITE.replace("cores_per_node=1", "cores_per_node=2"),
+    )
+    for name, reason in told.items():
+        found = [each for each in launches if each.partition == f"local:{name}"]
+        assert {each.start for each in found} >= {"c", "rust", "fortran-mpi_f08"}
+        assert [case for each in found for case in each.cases] == []
+        assert {skip.reason for each in found for skip in each.skips} == {reason}
+
+
+def test_caches_of_a_loop_are_warm_whatever_the_site_says_and_links_have_trials_for_two_nodes(tmp_path: Path):
+    site = {"cpu": {"defaults": {"cache": "flush"}}}
+    found = plan_both(tmp_path, choice={"sync": "loop"}, partitions=site)
+    assert {case.variant for case in found["mpicost", "cpu"].cases} == {"warm-loop"}
+    assert found["links", "cpu"].trials == 1000

@@ -10,10 +10,11 @@ from tests.conftest import pytest_terminal_summary
 from tests.support.paths import ROOT
 
 SHORT, LONG = "tests/unit/test_version.py", "tests/integration/simgrid/test_plan_limits.py"
+MACHINE = "tests/unit/site_configs/test_simgrid.py"
 
 
 def pytest_says(*words: str) -> str:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, SHORT, LONG]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     return done.stdout
 
@@ -23,23 +24,23 @@ def names(text: str) -> set[str]:
 
 
 def test_what_the_short_run_leaves_out_is_the_rest(tmp_path: Path) -> None:
-    everything, file = names(pytest_says("--collect-only")), tmp_path / "passed"
-    said = pytest_says(f"--short={file}")
+    """And tests that look at the machine's programs, whatever has passed: a pass elsewhere stands for none."""
+    files, file = (SHORT, LONG, MACHINE), tmp_path / "passed"
+    everything = names(pytest_says("--collect-only", *files))
+    said = pytest_says(f"--short={file}", SHORT, LONG)
     passed = names(file.read_text())
     assert passed == {name for name in everything if name.startswith(SHORT)}
-    left_out = everything - passed
+    left_out = {name for name in everything if name.startswith(LONG)}
     assert f"LEFT OUT {len(left_out)} tests that take long: ./plumbline test --all" in said
-    assert names(pytest_says("--collect-only", f"--rest={file}")) == left_out
-
-
-def test_a_pass_on_another_machine_stands_for_none(tmp_path: Path) -> None:
-    """Tests that look at the machine's programs are in the rest, whatever has passed."""
-    file, path = tmp_path / "passed", "tests/unit/site_configs/test_simgrid.py"
-    file.write_text(pytest_says("--collect-only", path))
-    rest = names(pytest_says("--collect-only", path, f"--rest={file}"))
-    assert {name.partition("::")[2] for name in rest} == {
-        "test_a_night_without_simgrid_ends_with_one_clear_line",
-        "test_without_simgrid_the_site_file_is_looked_at_and_cannot_be_used",
+    elsewhere = {name for name in everything if name.startswith(MACHINE)}
+    file.write_text("".join(f"{name}\n" for name in passed | elsewhere))
+    rest = names(pytest_says("--collect-only", *files, f"--rest={file}"))
+    assert rest == left_out | {
+        f"{MACHINE}::{name}"
+        for name in (
+            "test_a_night_without_simgrid_ends_with_one_clear_line",
+            "test_without_simgrid_the_site_file_is_looked_at_and_cannot_be_used",
+        )
     }
 
 

@@ -1,5 +1,7 @@
 """What Python knows of a routine of mpicost is what the program's own table says."""
 
+from itertools import product
+
 import pytest
 
 from postprocess.model.case import Case
@@ -29,38 +31,39 @@ BLOCKS = {
 }
 
 
-def pairs() -> list:
-    return [pytest.param(each, ENTRIES.get(each.name), id=each.name) for each in mpicost.ROUTINES]
+def pairs() -> list[tuple[mpicost.Routine, Entry]]:
+    return [(each, ENTRIES[each.name]) for each in mpicost.ROUTINES]
 
 
 def test_both_tables_have_the_same_routines_in_the_same_order():
     assert [each.name for each in mpicost.ROUTINES] == list(ENTRIES)
 
 
-@pytest.mark.parametrize(("routine", "entry"), pairs())
-def test_a_routine_is_what_the_program_times(routine: mpicost.Routine, entry: Entry):
-    untried = routine.name == mpicost.TOURNAMENT or routine.on_request  # they are in no self-test
-    assert set(routine.calls) == (frozenset() if untried else entry.calls)
-    assert routine.computes == (entry.combine != "NOTHING")
-    assert routine.scaling.name == entry.scaling
-    assert routine.in_pairs == (entry.pairing in ("ROOT", "ROUND"))
-    with_root = any(each.startswith(("root_", "others_")) for each in (entry.sends, entry.receives))
-    assert routine.rooted == with_root
+def test_a_routine_is_what_the_program_times():
+    for routine, entry in pairs():
+        untried = routine.name == mpicost.TOURNAMENT or routine.on_request  # they are in no self-test
+        assert set(routine.calls) == (frozenset() if untried else entry.calls)
+        assert routine.computes == (entry.combine != "NOTHING")
+        assert routine.scaling.name == entry.scaling
+        assert routine.in_pairs == (entry.pairing in ("ROOT", "ROUND"))
+        with_root = any(each.startswith(("root_", "others_")) for each in (entry.sends, entry.receives))
+        assert routine.rooted == with_root
 
 
-@pytest.mark.parametrize(("routine", "entry"), pairs())
-def test_a_test_of_the_papers_has_a_size_in_them(routine: mpicost.Routine, entry: Entry):
-    assert bool(routine.test) == (routine.name in read_families()["luecke"])
-    operator = "" if entry.combine == "NOTHING" else f"_{entry.combine.lower()}"
-    assert routine.test in ("", routine.name.removesuffix(operator))
+def test_a_test_of_the_papers_has_a_size_in_them():
+    luecke = read_families()["luecke"]
+    for routine, entry in pairs():
+        assert bool(routine.test) == (routine.name in luecke)
+        operator = "" if entry.combine == "NOTHING" else f"_{entry.combine.lower()}"
+        assert routine.test in ("", routine.name.removesuffix(operator))
 
 
-@pytest.mark.parametrize(("routine", "entry"), pairs())
-def test_a_control_calls_no_mpi_and_has_one_size(routine: mpicost.Routine, entry: Entry):
-    assert bool(routine.control_bytes) == entry.operation.startswith("alone_")
-    if routine.control_bytes:
-        assert entry.sizes == str(routine.control_bytes)
-        assert mpicost.CONTROLS[routine.name] == [routine.control_bytes]
+def test_a_control_calls_no_mpi_and_has_one_size():
+    for routine, entry in pairs():
+        assert bool(routine.control_bytes) == entry.operation.startswith("alone_")
+        if routine.control_bytes:
+            assert entry.sizes == str(routine.control_bytes)
+            assert mpicost.CONTROLS[routine.name] == [routine.control_bytes]
 
 
 def test_a_family_of_compositions_has_them_all_beside_what_they_replace():
@@ -76,14 +79,13 @@ def test_other_families_are_the_same_in_both_tables(family: str):
     assert tuple(read_families()[family]) == mpicost.FAMILIES[family]
 
 
-@pytest.mark.parametrize("processes", [2, 3, 64])
-@pytest.mark.parametrize(("routine", "entry"), pairs())
-def test_no_memory_of_a_routine_is_forgotten(routine: mpicost.Routine, entry: Entry, processes: int):
+def test_no_memory_of_a_routine_is_forgotten():
     """Where processes share a machine's memory, too little would end in a crash; a little more does no harm."""
-    needed = BLOCKS[entry.sends](processes) + BLOCKS[entry.receives](processes)
-    known = routine.count_blocks(processes)
-    assert needed <= known
-    assert known <= 2 * needed + 2 * processes + processes**2
+    for (routine, entry), processes in product(pairs(), (2, 3, 64)):
+        needed = BLOCKS[entry.sends](processes) + BLOCKS[entry.receives](processes)
+        known = routine.count_blocks(processes)
+        assert needed <= known
+        assert known <= 2 * needed + 2 * processes + processes**2
 
 
 def test_an_unknown_routine_is_told_where_to_enter_it():
