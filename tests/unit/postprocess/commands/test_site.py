@@ -168,7 +168,7 @@ def test_a_site_that_reframe_refuses_leaves_no_session(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(site, "make_plan", refuse)
     with pytest.raises(RefusedError) as refused:
-        site.launch_all(None, "mine", None, None)
+        site.launch_all(None, "mine", None, Progress())
     log = tmp_path / LOG
     assert refused.value.log == log
     assert str(refused.value) == f"another sentence of {reframe.log} (all of it: {log})"

@@ -92,10 +92,10 @@ def test_all_files_are_written_or_none(tmp_path: Path, monkeypatch: pytest.Monke
     assert sorted(before) == ["other.html", "other.md", "some.html", "some.json", "some.md"]
     write = files._write
 
-    def fill_disk(path: Path, data: bytes, target: Path) -> None:
+    def fill_disk(path: Path, data: bytes, target: Path, durable: bool) -> None:
         if target.suffix == ".json":
             raise OSError(errno.ENOSPC, "No space left on device", str(target))
-        write(path, data, target)
+        write(path, data, target, durable)
 
     monkeypatch.setattr(files, "_write", fill_disk)
     with pytest.raises(UsageError, match=r"some\.json: cannot be written: No space left"):

@@ -18,6 +18,7 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.reference_file import load_references
+from postprocess.report import session_report
 from postprocess.results import store
 from postprocess.results import summary as summaries
 from postprocess.results.store import build_rows
@@ -88,7 +89,7 @@ def test_a_confirmed_cause_or_a_fault_of_ours_fails_a_session_in_which_every_cas
 
 def test_a_fault_in_storing_leaves_the_summary_which_tells_it(monkeypatch, place: Place):
     monkeypatch.setattr(finish, "store_trials", broken)
-    monkeypatch.setattr(finish, "build_report", lambda *_: (Path("a"), Path("b")))
+    monkeypatch.setattr(session_report, "build_report", lambda *_: (Path("a"), Path("b")))
     launch = finished(place.root)
     assert place.write([launch], judged(launch)).exit_status == place.written()["exit_status"] == 1
     assert place.written()["notes"][0].startswith("store: OverflowError: math range error")
@@ -100,7 +101,7 @@ def test_a_table_that_cannot_be_shown_ends_the_session_all_the_same(monkeypatch,
 
 
 def test_a_report_that_cannot_be_made_loses_no_trial_and_no_summary(monkeypatch, place: Place):
-    monkeypatch.setattr(finish, "build_report", broken)
+    monkeypatch.setattr(session_report, "build_report", broken)
     launch = finished(place.root)
     summary = place.write([launch], judged(launch))
     assert store.read_sessions(place.work.store, [place.session.name]).height
@@ -116,7 +117,7 @@ def test_a_summary_that_cannot_be_written_for_a_fault_of_ours_leaves_trials_and_
 ):
     made: list[SessionSummary] = []
     monkeypatch.setattr(finish, "write_summary", broken)
-    monkeypatch.setattr(finish, "build_report", lambda *told: made.append(told[1]))
+    monkeypatch.setattr(session_report, "build_report", lambda *told: made.append(told[1]))
     launch = finished(place.root)
     assert place.write([launch], judged(launch)).exit_status == 1
     assert store.read_sessions(place.work.store, [place.session.name]).height
@@ -132,7 +133,7 @@ def test_a_note_on_drift_that_fails_ends_the_session_all_the_same(monkeypatch, p
 
 
 def test_a_launch_of_which_no_row_can_be_made_costs_its_own_cases(monkeypatch, place: Place):
-    monkeypatch.setattr(finish, "build_report", lambda *_: (Path("a"), Path("b")))
+    monkeypatch.setattr(session_report, "build_report", lambda *_: (Path("a"), Path("b")))
     bad, good = (finished(place.root, environment=name, cases=cases_of(name)) for name in ("bad", "good"))
 
     def build_all_but_bad(name, begun, launches, *told):
