@@ -13,12 +13,13 @@ from postprocess.features.compare import data, page
 from postprocess.features.compare.judge import Decision, JudgedComparison, judge_comparison
 from postprocess.main import main
 from postprocess.model.case import Case
+from postprocess.model.routines import mpicost
 from postprocess.model.verdict import Verdict
 from postprocess.results.store import StoreRow, write_session
 from tests.support.paths import ROOT
 
 OLD, NEW, ELSEWHERE = (f"202611{day}T010000Z-1" for day in (21, 22, 20))
-ROUTINES = [f"routine{n}" for n in range(12)]  # as many as make a group of kin
+ROUTINES = [routine.name for routine in mpicost.ROUTINES if routine.has_size(8)][:12]  # a group of kin
 MPICH, OTHER = "mpich-4", "mpich-5"
 LAUNCHES = 4
 
@@ -93,7 +94,7 @@ def test_two_nights_alike_are_not_safe_but_undecided(store, compare, tmp_path, c
 
 def test_what_became_half_as_fast_fails_or_is_missing_counts(store, compare, tmp_path, capsys) -> None:
     gone, crashed = ROUTINES[:2]
-    rows = session_rows(NEW, {"routine3": 2.0, "routine4": 0.4}, seed=1)
+    rows = session_rows(NEW, {ROUTINES[3]: 2.0, ROUTINES[4]: 0.4}, seed=1)
     new = [
         replace(each, verdict=Verdict.CRASHED, value=None) if each.case.routine == crashed else each
         for each in rows
@@ -104,7 +105,7 @@ def test_what_became_half_as_fast_fails_or_is_missing_counts(store, compare, tmp
     assert compare(OLD, NEW) == 1
     found = judged(tmp_path)
     assert (found[gone], found[crashed]) == ("only old", "broken")
-    assert (found["routine3"], found["routine4"], found["routine5"]) == ("slower", "faster", "undecided")
+    assert (found[ROUTINES[3]], found[ROUTINES[4]], found[ROUTINES[5]]) == ("slower", "faster", "undecided")
     assert "Unpaired, not safe" in capsys.readouterr().out
 
 
@@ -116,15 +117,15 @@ def test_what_was_measured_otherwise_is_not_judged(store, compare, tmp_path) -> 
 
 
 def test_two_mpis_of_one_session_are_chosen_by_name(store, compare, tmp_path, capsys) -> None:
-    store(OLD, session_rows(OLD) + session_rows(OLD, {"routine3": 3.0}, environment=OTHER))
+    store(OLD, session_rows(OLD) + session_rows(OLD, {ROUTINES[3]: 3.0}, environment=OTHER))
     assert compare(f"{OLD}:{MPICH}", f"{OLD}:{OTHER}") == 1
-    assert judged(tmp_path)["routine3"] == "slower"
+    assert judged(tmp_path)[ROUTINES[3]] == "slower"
     assert "MPI library: library of mpich-4 -> library of mpich-5" in capsys.readouterr().out
     store(NEW, session_rows(NEW) + session_rows(NEW, environment=OTHER))
-    assert compare(OLD, NEW, "--routine", "routine3", output="both") == 3
+    assert compare(OLD, NEW, "--routine", ROUTINES[3], output="both") == 3
     told = json.loads((tmp_path / "both" / page.JSON).read_text())
     found = [each["key"] for each in told["cases"]]
-    assert found == [f"cpu:{name}/mpicost/routine3/evict-barrier/2x2/8" for name in (MPICH, OTHER)]
+    assert found == [f"cpu:{name}/mpicost/{ROUTINES[3]}/evict-barrier/2x2/8" for name in (MPICH, OTHER)]
 
 
 @pytest.mark.parametrize(
