@@ -24,7 +24,7 @@ from postprocess.calibration.ledger import (
     restrict_launch,
 )
 from postprocess.calibration.losses import family_of
-from postprocess.calibration.machine_load import BUSY_SHARE
+from postprocess.calibration.machine_load import BUSY_SHARE, is_disturbed
 from postprocess.calibration.samples import ConditionsNow, Now, count_outdated, describe_places, find_excluded
 from postprocess.calibration.schedule import CalibrationProgress, PassResult, plan_part_of
 from postprocess.calibration.update import describe_absorbed, update_references
@@ -114,7 +114,10 @@ def list_excluded_passes(
 
 
 def describe_staying(passes: Sequence[PassResult]) -> Iterator[str]:
-    """Describe why references stay as they were, by the last pass over each part of the plan."""
+    """Describe why references stay as they were, by the last pass over each part of the plan.
+
+    And whether they see less than they could, since others used the machine.
+    """
     notes: dict[losses.Family, str] = {}
     held: dict[Case, float] = {}
     for done in passes:
@@ -124,6 +127,12 @@ def describe_staying(passes: Sequence[PassResult]) -> Iterator[str]:
     yield from (line for _, line in sorted(notes.items()))
     if held:
         yield describe_absorbed(held)
+    others = max((launch.others or 0.0 for done in passes for launch in done.launches), default=0.0)
+    if is_disturbed(others):
+        yield (
+            f"other processes used {others:.0%} of the machine during the calibration: its references see less "
+            "than they could; on the idle machine: ./plumbline calibrate --afresh"
+        )
 
 
 def refuse_useless(result: CaseResult, tally: CalibrationProgress, catalog: ReferenceCatalog) -> CaseResult:

@@ -14,6 +14,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
+from postprocess.calibration.machine_load import BESIDE_OTHERS
 from postprocess.calibration.schedule import CalibrationProgress, LaunchTarget, PassResult, plan_part_of
 from postprocess.main import build_parser
 from postprocess.model.case import LaunchPlace
@@ -347,6 +348,14 @@ def test_what_cannot_be_proven_is_not_calibrated(bench: Bench, monkeypatch):
 
 def days(value: float, first: int, number: int, **more: Any) -> list[ledger.CalibrationLaunch]:
     return [launch(value, day, **more) for day in range(first, first + number)]
+
+
+def test_references_that_were_measured_beside_other_work_see_less(monkeypatch):
+    monkeypatch.delenv(BESIDE_OTHERS, raising=False)
+    quiet, busy = (PassResult(days(1.0, 1, 10, others=share)) for share in (0.05, 0.26))
+    assert [*calibration_pass.describe_staying([quiet])] == []
+    (note,) = calibration_pass.describe_staying([quiet, busy])
+    assert note.startswith("other processes used 26% of the machine") and "calibrate --afresh" in note
 
 
 def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
