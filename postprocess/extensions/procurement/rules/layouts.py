@@ -8,6 +8,7 @@ from typing import Any
 from postprocess.extensions.procurement.rules.rules import FARTHEST, NEAREST, SHARE, WORDS, RuleCase, Rules
 from postprocess.model import options
 from postprocess.model.case import Case
+from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.routines.mpicost import OWN_PROGRAM, find_routine
 from site_configs.topology.layouts import Layout
 
@@ -59,7 +60,7 @@ def resolve_layout(case: RuleCase, machine: MachineFacts) -> AskedCase:
         problem = f"it needs {nodes} nodes, and there are {machine.nodes}"
     elif per_node > cores:
         problem = f"it needs {per_node} cores a node, and there are {cores}"
-    elif processes < 2:
+    elif processes < 2 and case.program != KERNELS:
         problem = "it is a single process"
     elif processes > most:
         problem = f"it needs {processes} processes, and {most} are possible"

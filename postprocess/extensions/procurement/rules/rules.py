@@ -311,6 +311,8 @@ def find_layout_faults(case: RuleCase) -> Iterator[tuple[str, str]]:
         if problem := _find_word_fault(getattr(case, key), words):
             yield key, problem
             return
+    if case.nodes in ("one", 1) and case.per_node in ("one", 1) and case.program != KERNELS:
+        yield "per_node", f"a single process sends no message; write two, or core (only {KERNELS} have one)"
     if case.nodes not in (NEAREST, FARTHEST):
         return
     if case.program != "mpicost" or case.routine != "pingpong":

@@ -98,6 +98,7 @@ def test_sound_rules_are_read_whole() -> None:
         ("[8, 1000]", "[0]", 11, "case[0].bytes", "sends no empty messages"),
         ('nodes = "all"', 'nodes = "half"', 12, "case[0].nodes", "'half' is none of"),
         ('nodes = "two"', 'nodes = "nearest pair"', 19, "case[1].nodes", "cannot choose its pair"),
+        ('nodes = "two"', 'nodes = "one"', 20, "case[1].per_node", "a single process sends no message"),
         ('per_node = "one"', 'per_node = "120%"', 20, "case[1].per_node", "'120%' is none of"),
         ("launches = 5", "launches = 2", 21, "case[1].launches", "ask for 3 or more"),
         ("launches = 5", "launches = 50", 21, "case[1].launches", "more than risk.most_launches"),
@@ -155,6 +156,11 @@ def test_the_first_fault_is_an_error_of_one_line(tmp_path: Path) -> None:
 def test_a_layout_by_name_is_at_least_what_is_asked_for(nodes, per_node, layout: str) -> None:
     case = RuleCase("a", "osu", "alltoall", (8,), nodes, per_node)
     assert str(resolve_layout(case, CLUSTER).layout) == layout
+
+
+def test_a_kernel_may_be_committed_to_on_a_single_core() -> None:
+    case = RuleCase("a", "kernels", "sor_A", (8_000_000,), "one", "one")
+    assert str(resolve_layout(case, CLUSTER).layout) == "1x1"
 
 
 def test_pairs_are_the_first_and_the_last_node_of_all() -> None:
