@@ -350,12 +350,12 @@ FOLDED = {
 
 
 def fold_groups(groups: Iterable[CaseGroup], strict: bool) -> list[CaseGroup]:
-    """Put groups of one case that did not fail together by verdict, where there are more than anyone reads."""
+    """Put groups that did not fail and have no common cause together by verdict, where they are many."""
     found: dict[object, list[CaseGroup]] = {}
     for number, group in enumerate(groups):
-        (first, *others) = group.results
-        alone = not others and group.verdict in FOLDED and first.counts_as_healthy(strict)
-        found.setdefault(group.verdict if alone else number, []).append(group)
+        first = group.results[0]
+        folds = group.verdict in FOLDED and not first.cause and first.counts_as_healthy(strict)
+        found.setdefault(group.verdict if folds else number, []).append(group)
     folded = []
     for verdict, same in found.items():
         if isinstance(verdict, Verdict) and len(same) > MOST_IN_GROUP:
