@@ -53,7 +53,7 @@ def nights(stage: Stage) -> None:
 
 def comparisons(stage: Stage) -> None:
     """Two stored sessions: alike, one slower, and one with a case that failed."""
-    slow = {"routine1": 2.0, "routine2": 0.5, "routine3": 1.03}
+    slow = {ROUTINES[1]: 2.0, ROUTINES[2]: 0.5, ROUTINES[3]: 1.03}
     for name, rows in {OLD: session_rows(OLD), NEW: session_rows(NEW, slow, 1)}.items():
         write_session(stage.home / "store" / f"{name}.parquet", rows)
     for name, words in {"stored": [OLD, NEW], "same": [OLD, OLD]}.items():
