@@ -46,7 +46,7 @@ class FetchError(Exception):
 def fetch_release(address: str, tag: str, target: Path, timeout: float = ANSWER_SECONDS) -> None:
     """Put the files of ``tag`` into ``target``, unless another process has done so meanwhile.
 
-    :param patience: seconds that upstream has to give its first answer
+    :param timeout: seconds that upstream has to give its first answer
     :raises FetchError: if git is missing, upstream silent or without the tag, or the disk full.
     """
     refs = [f"refs/tags/{tag}", f"refs/heads/{tag}"]

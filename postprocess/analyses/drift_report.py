@@ -1,4 +1,4 @@
-"""What people read of drift: terminal table, last line, JSON, and a page with plots of the worst cases."""
+"""What people read of drift in a terminal and in JSON; :mod:`postprocess.analyses.drift_page` has the page."""
 
 import math
 from collections.abc import Iterable, Sequence

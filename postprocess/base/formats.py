@@ -304,14 +304,14 @@ def render_narrow_text(table: TextTable, width: int = PIPE_COLUMNS) -> str:
     text = render_text(table)
     if max(map(len, text.splitlines()), default=0) <= width:
         return text
-    lines = [sanitize.sanitize_line(table.title)]
-    heads = (*("" for _ in table.labels), *table.columns)
+    paragraphs = [("", table.title)]
+    heads = (*table.labels[1:], *table.columns)
     for name, *cells in table.rows:
-        told = [f"{head} {cell}".strip() for head, cell in zip(heads[1:], cells, strict=True) if cell != DASH]
-        lines += [f"{INDENT}{sanitize.sanitize_line(name)}"]
-        lines += wrap(sanitize.sanitize_line(", ".join(told)), width, 2 * INDENT, indent=2 * INDENT)
-    lines += [f"{INDENT}{sanitize.sanitize_line(note)}" for note in table.notes]
-    return "".join(f"{line}\n" for line in lines)
+        told = [f"{head} {cell}".strip() for head, cell in zip(heads, cells, strict=True) if cell != DASH]
+        paragraphs += [(INDENT, name), (2 * INDENT, ", ".join(told))]
+    paragraphs += [(INDENT, note) for note in table.notes]
+    wrapped = (wrap(sanitize.sanitize_line(text), width, by, indent=by) for by, text in paragraphs if text)
+    return "".join(f"{line}\n" for lines in wrapped for line in lines)
 
 
 def render_markdown_table(table: TextTable) -> str:

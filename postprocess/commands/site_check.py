@@ -16,6 +16,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
 from postprocess.model.case import format_case_names
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases, read_plan
+from postprocess.model.routines.kernels import KERNELS
 from postprocess.model.session import Selection
 from postprocess.parsers.reframe_report import read_report
 from postprocess.references.catalog import load_catalog
@@ -102,7 +103,7 @@ def show_costs(
     if others:
         more = estimate_night_cost(others, known)
         sums = f"{plural(more.cases, 'case')} in {plural(more.launches, 'launch', 'es')}"
-        progress.say(f"checks that are no part of a night: {sums}")
+        progress.say_wrapped(f"checks that are no part of a night: {sums}")
 
 
 def repeat_for_calibration(night: Sequence[PlannedLaunch]) -> list[PlannedLaunch]:
@@ -121,9 +122,10 @@ def describe_estimate(launches: Sequence[PlannedLaunch], known: dict) -> str:
     measured = sum(job.key in known for job in together)
     rest = len(together) - measured
     parts = [f"{plural(measured, 'job')} as long as the last time"] if measured else []
+    kernels = ", kernels by their sizes" if any(each.program == KERNELS for each in together) else ""
     thumb = (
         f"{launch_costs.ROUGH_START:g} s a start, {launch_costs.ROUGH_TRIAL * 1e3:g} ms a trial, "
-        f"{launch_costs.ROUGH_SIZE:g} s a size, {launch_costs.ROUGH_RATE / 1e9:g} GB/s"
+        f"{launch_costs.ROUGH_SIZE:g} s a size, {launch_costs.ROUGH_RATE / 1e9:g} GB/s{kernels}"
     )
     parts += [f"{plural(rest, 'job')} roughly, {thumb}"] if rest else []
     return f"estimated: {'; '.join(parts)}; whole nodes, no waiting in a queue"
@@ -179,7 +181,7 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
         show_costs(work, night, trial.others, progress)
     if trial.not_built:
         cases = plural(trial.not_built, "case")
-        progress.say(f"not counted: {cases} of OSU and IMB that Spack builds, where there is a Spack")
+        progress.say_wrapped(f"not counted: {cases} of OSU and IMB that Spack builds, where there is a Spack")
     wrong = [
         *find_unmeasured_routines(reading, trial),
         *find_too_long_launches(reading, trial.night, scheduler),

@@ -1,4 +1,4 @@
-"""What is measured again: routines that looked slow, and a few cases of a common cause.
+"""What is measured again for a common cause, and how causes are described.
 
 A cause accuses no case: each that is called regressed has fresh launches of its own. The cause is a finding of
 the session.

@@ -164,7 +164,7 @@ def write_launch(session: Path, launch: PlannedLaunch, durable: bool = True) -> 
 
 
 def sync_plan(session: Path) -> None:
-    """See the whole plan on the disk. OSError as met."""
+    """Flush the whole plan to disk. Raises OSError."""
     files.sync_files((session / "plan").glob("*.json"))
 
 

@@ -12,6 +12,7 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.verdict import UNASSERTED, CaseResult, Verdict
 from postprocess.report import overview
+from postprocess.results.launch_costs import list_timed_jobs
 from postprocess.results.summary import SessionSummary
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
@@ -29,9 +30,9 @@ def format_junit(summary: SessionSummary) -> str:
         for result in group.results
     }
     cases = [build_case(r, summary.strict, again.get(r.case)) for r in summary.results]
-    shares = share_launch_seconds(summary)
+    shares = share_job_seconds(summary)
     for result, case in zip(summary.results, cases, strict=True):
-        if seconds := shares.get(LaunchPlace.of(result.case)):
+        if result.value is not None and (seconds := shares.get(LaunchPlace.of(result.case))):
             case.set("time", f"{seconds:.3f}")
     if summary.exit_status and not summary.failed:
         cases.append(build_session_error(summary))
@@ -53,12 +54,12 @@ def format_junit(summary: SessionSummary) -> str:
     return f"{DECLARATION}\n{ET.tostring(root, encoding='unicode')}\n"
 
 
-def share_launch_seconds(summary: SessionSummary) -> dict[LaunchPlace, float]:
-    """Share the seconds of the launches at each place among its cases, as readers of JUnit add them up."""
-    cases = Counter(LaunchPlace.of(result.case) for result in summary.results)
+def share_job_seconds(summary: SessionSummary) -> dict[LaunchPlace, float]:
+    """Share the seconds of the jobs at each place among its measured cases, as readers of JUnit add them up."""
+    cases = Counter(LaunchPlace.of(result.case) for result in summary.results if result.value is not None)
     seconds: defaultdict[LaunchPlace, float] = defaultdict(float)
-    for launch in summary.launches:
-        seconds[LaunchPlace.of_launch(launch)] += launch.seconds
+    for job in list_timed_jobs(summary.launches):
+        seconds[job.place] += job.seconds
     return {place: seconds[place] / number for place, number in cases.items()}
 
 

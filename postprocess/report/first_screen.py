@@ -14,9 +14,10 @@ from postprocess.model.reference import MOST_SESSIONS
 from postprocess.model.session import list_site_words
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, is_healthy
 from postprocess.report import overview
+from postprocess.results.launch_costs import list_timed_jobs
 from postprocess.results.query import JUDGING, Night
 from postprocess.results.summary import SessionSummary
-from postprocess.stats.detection import APART_MINUTES
+from postprocess.stats.detection import APART_MINUTES, LONGEST_RUN
 
 MOST_NIGHTS = 60  #: of a case, the last ones
 
@@ -295,14 +296,14 @@ def describe_gain(results: Sequence[CaseResult]) -> str:
     now, then = _count(tonight, step), _count(learned, step)
     of = formats.plural(len(known), "case")
     many = f"{formats.format_whole(then)} of {of}, now in {formats.format_whole(now)}"
-    told = f"with {MOST_SESSIONS} that go well {name} is called in {many}"
-    return f"Let nights pass: {told}"
+    told = f"{name} is called within {LONGEST_RUN} more in {many}"
+    return f"Let nights pass: after {MOST_SESSIONS} that go well, {told}"
 
 
 def estimate_cost(summary: SessionSummary, results: Iterable[CaseResult]) -> str:
-    """Estimate how long the launches of some cases take, by how long they took; empty if none is known."""
+    """Estimate how long the jobs of some cases take, by how long they took; empty if none is known."""
     places = {LaunchPlace.of(result.case) for result in results}
-    took = [launch.seconds for launch in summary.launches if LaunchPlace.of_launch(launch) in places]
+    took = [job.seconds for job in list_timed_jobs(summary.launches) if job.place in places]
     return f"about {formats.duration(sum(took))}" if sum(took) else ""
 
 

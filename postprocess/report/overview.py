@@ -341,7 +341,7 @@ def list_groups(summary: SessionSummary) -> list[CaseGroup]:
     return fold_groups(group_cases(sort_by_severity([*summary.failed, *summary.outliers])), summary.strict)
 
 
-#: What is said of many cases with one verdict that did not fail, each of which has a reason of its own
+#: What is said of many groups of cases with one verdict that did not fail
 FOLDED = {
     Verdict.SUSPECT: "slow in this session; further ones decide: ./plumbline confirm, or the next nights",
     Verdict.FAST: "faster than their bands",

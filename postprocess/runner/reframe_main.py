@@ -53,7 +53,7 @@ def disable_expansion() -> None:
 
 
 def look_up_only_what_logs_show() -> None:
-    """Let a line of a log have of its test what the log shows: ours name the test, and nothing else.
+    """Look up for a line of a log only those facts of its test that the log prints: ours print its name.
 
     ReFrame looks up every parameter and variable of the test for each line, also for one that is not written: a
     quarter of the time of a dry run.

@@ -57,9 +57,12 @@ def share_windows(calls: int) -> int:
     return -(-calls // WINDOW_SHARE)
 
 
-def preload_first(library: Path) -> str:
-    """Write the value of ``LD_PRELOAD`` for a shell: the library, then what the site or the user preloads."""
-    return f'{quote_word(str(library))}"${{LD_PRELOAD:+:$LD_PRELOAD}}"'
+def preload_first(library: Path, own: str = "") -> str:
+    """Write the value of ``LD_PRELOAD`` for a shell: the library, then what a site or the user preloads.
+
+    :param own: what the program itself preloads, as a shell reads it
+    """
+    return f'{quote_word(str(library))}{own and f":{own}"}"${{LD_PRELOAD:+:$LD_PRELOAD}}"'
 
 
 def time_whole_line(line: str, output: str) -> str:
@@ -201,9 +204,10 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
+        own = self.variables_of(start)
         variables = {
-            **self.variables_of(start),
-            "LD_PRELOAD": preload_first(prefix / WITNESS),
+            **own,
+            "LD_PRELOAD": preload_first(prefix / WITNESS, own.get("LD_PRELOAD", "")),
             "PLUMBLINE_WITNESS": quote_word(str(start.witness(self.session))),
             "PLUMBLINE_TOKEN": start.token,
         }

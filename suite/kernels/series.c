@@ -105,7 +105,7 @@ static struct finding check_pair(const struct exchange *x, int n, double cosine,
     return found.wrong ? found : finding_of(pairs_of(x) + n, x->send[pairs_of(x) + n], sine);
 }
 
-/* Collective. */
+/* What rank 0 has of each other rank, against what that rank has itself. Collective. */
 static struct finding check_return(const struct exchange *x)
 {
     struct finding found = {.wrong = false};

@@ -93,7 +93,7 @@ static struct finding check(const struct exchange *x)
     for (int i = 0; i < PER_ROW * p.size; i++) {
         struct entry entry = draw_entry(&generator, p.size);
         sum += p.sum[entry.row];
-        placed += PRODUCTS * (entry.row + 1.0) * p.vector[entry.column] * entry.value;
+        placed += PRODUCTS * weight_of(entry.row) * p.vector[entry.column] * entry.value;
     }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].size == p.size)

@@ -7,6 +7,7 @@ Reviewed references never learn.
 """
 
 import shlex
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
@@ -127,11 +128,11 @@ def describe_staying(passes: Sequence[PassResult]) -> Iterator[str]:
     yield from (line for _, line in sorted(notes.items()))
     if held:
         yield describe_absorbed(held)
-    others = max((launch.others or 0.0 for done in passes for launch in done.launches), default=0.0)
-    if is_disturbed(others):
+    shares = [launch.others or 0.0 for done in passes for launch in done.launches]
+    if shares and is_disturbed(others := statistics.median(shares)):
         yield (
             f"other processes used {others:.0%} of the machine during the calibration: its references see less "
-            "than they could; on the idle machine: ./plumbline calibrate --afresh"
+            "than they could; calibrate --afresh on the idle machine makes better ones"
         )
 
 

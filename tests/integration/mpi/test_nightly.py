@@ -19,7 +19,7 @@ CASES = 4  #: of each MPI: ping-pong at three sizes, and the barrier
 
 @pytest.fixture(scope="module")
 def names() -> list[str]:
-    """Two MPIs: that a night has all of the machine is seen in its plan, without 20 launches of each."""
+    """Two MPIs; that a night has all of the machine is seen in its plan, without 20 launches of each."""
     return [of_family(family).name for family in ("mpich", "openmpi")]
 
 

@@ -79,9 +79,10 @@ def test_a_routine_is_found_by_name_by_tag_and_by_expression(workshop: Workshop)
     assert {each.split()[0] for each in night} == {"mpicost", "osu", "imb"}
 
 
-def test_the_caches_of_osu_can_be_chosen(workshop: Workshop) -> None:
-    found = list_checks(reframe(workshop, FEATURES, "-n", "osu", "-S", "osu.cache=warm", "-l"))
-    assert {each.split()[0] for each in found} == {"osu"}
+def test_the_caches_of_osu_and_imb_can_be_chosen(workshop: Workshop) -> None:
+    chosen = ("-S", "osu.cache=warm", "-S", "imb.cache=rotate")
+    found = list_checks(reframe(workshop, FEATURES, "-n", "osu|imb", *chosen, "-l"))
+    assert {each.split()[0] for each in found} == {"osu", "imb"}
 
 
 def list_checks(ended: Ended) -> list[str]:

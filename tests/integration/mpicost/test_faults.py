@@ -14,8 +14,10 @@ ROUTINES = ("--routine", "pingpong,bcast,allgather,allreduce_max")
 FAULTS = {"bcast": ("bcast", 1, 9), "recv": ("pingpong", 1, 9), "overrun": ("allreduce_max", 1, 10)}
 #: call number from which the fault shows, and when mpicost must notice
 MOMENTS = {0: "before timing", 1: "in trial 1", 4: "in trial 4", TRIALS + 1: "after timing"}
-#: All moments with one MPI, one of them with the other: what looks at the data is mpicost.
-PLACES = [("mpich", *each) for each in MOMENTS.items()] + [("openmpi", 4, MOMENTS[4])]
+#: All moments with one MPI, all but one with the other: what looks at the data is mpicost.
+PLACES = [("mpich", *each) for each in MOMENTS.items()] + [
+    ("openmpi", call, MOMENTS[call]) for call in (0, 4, TRIALS + 1)
+]
 
 
 def faulty(family: str, fault: str, first: int, file: Path, once: bool = False) -> Ended:

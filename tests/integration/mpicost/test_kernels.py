@@ -80,7 +80,7 @@ def test_a_wrong_result_is_noticed(kernel, fault, call, rank, tmp_path: Path, de
         assert case["wrong"]["received"] is None
 
 
-@plants("data", "a result of a kernel with every number in it, two of them or all in another place",
+@plants("data", "the result of a kernel with two of its numbers exchanged, or all in reverse order",
         "MPI under an application kernel", "", 1, "wrong data: … instead of …")  # fmt: skip
 @pytest.mark.parametrize(
     ("kernel", "fault", "call", "processes", "rank"),

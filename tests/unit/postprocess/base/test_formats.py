@@ -74,7 +74,7 @@ def test_a_table_that_is_too_wide_has_a_paragraph_for_each_row():
     assert (title, name, more[-1]) == ("Rows", "  one", "  a note")
     assert max(map(len, more)) <= formats.PIPE_COLUMNS < len(formats.render_text(table).splitlines()[1])
     told = " ".join(" ".join(more[:-1]).split())
-    assert told.startswith("must, verdict met, a head of 0 0 us, ") and "left out" not in told
+    assert told.startswith("demand must, verdict met, a head of 0 0 us, ") and "left out" not in told
     assert formats.render_narrow_text(table, 300) == formats.render_text(table)
 
 

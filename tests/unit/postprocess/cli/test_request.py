@@ -8,6 +8,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.request import build_request
 from postprocess.main import build_parser
+from postprocess.model.routines.mpicost import FAMILIES
 from postprocess.model.session import Request
 from tests.support.faults import Declared, plants
 
@@ -79,6 +80,9 @@ def test_routines_narrow_a_family(work: WorkDirectory, declared: Declared):
         chosen = asked(work, f"run --family {family} --routine {routine}").selection.choice
         assert chosen["routines"] == [routine]
     assert len(asked(work, "run --family imb-mt").selection.choice["routines"]) == 10
+    for family, (first, *_) in FAMILIES.items():
+        chosen = asked(work, f"run --family {family} --routine {first}").selection.choice
+        assert chosen["routines"] == [first], family
     with declared.raises(UsageError):
         asked(work, "run --family imb-mt --routine bcast_mt,bcast")
 

@@ -352,7 +352,7 @@ def test_two_outputs_mixed_line_by_line_are_refused(data: st.DataObject) -> None
 def test_osu_is_not_imb(declared: Declared) -> None:
     for path in OSU:
         with declared.raises(OutputError):
-            parse_imb(path.read_text())
+            assert not parse_imb(path.read_text()), path
 
 
 def rows(number: int) -> str:

@@ -294,10 +294,11 @@ def test_a_cut_off_output_is_refused_or_visibly_shorter() -> None:
         whole = parse_osu(text)
         for cut in cuts(text):
             found = outcome(parse_osu, cut)
+            where = path, len(cut)
             if isinstance(found, OutputError):
-                assert found.verdict is Verdict.INCOMPLETE, path
+                assert found.verdict is Verdict.INCOMPLETE, where
             else:
-                assert cut.endswith("\n") and is_start(found.tables, whole.tables), path
+                assert cut.endswith("\n") and is_start(found.tables, whole.tables), where
 
 
 @given(st.data())
@@ -314,9 +315,10 @@ def test_two_outputs_mixed_line_by_line_are_refused(data: st.DataObject) -> None
 
 
 def test_imb_is_not_osu() -> None:
+    assert IMB
     for path in IMB:
         with pytest.raises(OutputError, match="line 1: not a line of OSU: #----"):
-            parse_osu(path.read_text())
+            assert not parse_osu(path.read_text()), path
 
 
 def rows(number: int) -> str:

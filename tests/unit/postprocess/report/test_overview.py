@@ -65,6 +65,9 @@ def test_many_cases_that_did_not_fail_are_one_group_and_few_have_their_own_reaso
     assert [group.reason for group in few][6:] == [each.reason for each in slow[:5]]
     assert [len(group.results) for group in many] == [*6 * [1], 7]
     assert many[-1].reason == "slow at first, and not in fresh launches"
+    caused = [replace(each, cause=f"common cause {n}") for n, each in enumerate(slow[:6])]
+    apart = overview.list_groups(replace(night, results=tuple(caused)))
+    assert [len(group.results) for group in apart] == 6 * [1]
 
 
 def test_many_cases_of_one_kind_do_not_hide_the_others():

@@ -84,8 +84,7 @@ def test_no_memory_of_a_routine_is_forgotten():
     for (routine, entry), processes in product(pairs(), (2, 3, 64)):
         needed = BLOCKS[entry.sends](processes) + BLOCKS[entry.receives](processes)
         known = routine.count_blocks(processes)
-        assert needed <= known
-        assert known <= 2 * needed + 2 * processes + processes**2
+        assert needed <= known <= 2 * needed + 2 * processes + processes**2, (routine.name, processes)
 
 
 def test_an_unknown_routine_is_told_where_to_enter_it():

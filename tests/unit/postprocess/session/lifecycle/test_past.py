@@ -7,6 +7,7 @@ from shutil import copytree
 import pytest
 
 from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
 from postprocess.main import build_parser
 from postprocess.model.verdict import Verdict
 from postprocess.report.first_screen import conclude_session, find_news, propose_next
@@ -114,6 +115,14 @@ def test_a_session_that_confirms_belongs_to_the_night_before_it_on_its_machine(s
     assert f"measured again at {start}</a>" in row
     assert text.count(f"{name}.html") == 1 and "5 sessions on 2 machines" in text
     assert within not in text
+
+
+@pytest.mark.parametrize("mode", ["nightly-fresh", "run-fresh"])
+def test_fresh_launches_confirm_no_night(measured_again, mode):
+    work, night, later = measured_again
+    path = work.sessions / later / "summary.json"
+    write_summary(path, replace(load_summary(path), mode=mode).to_dict())
+    assert read_past(work, load_summary(work.sessions / night / "summary.json")).rounds == []
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Rules: each fault with its line, key and fix; layouts by name; the sets that come with Plumbline."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from postprocess.extensions.procurement.rules.layouts import (
 from postprocess.extensions.procurement.rules.rules import (
     FOLDER,
     RuleCase,
+    find_layout_faults,
     lint_rules,
     lint_text,
     list_rule_sets,
@@ -161,6 +163,8 @@ def test_a_layout_by_name_is_at_least_what_is_asked_for(nodes, per_node, layout:
 def test_a_kernel_may_be_committed_to_on_a_single_core() -> None:
     case = RuleCase("a", "kernels", "sor_A", (8_000_000,), "one", "one")
     assert str(resolve_layout(case, CLUSTER).layout) == "1x1"
+    assert not [*find_layout_faults(case)]
+    assert [key for key, _ in find_layout_faults(replace(case, program="osu"))] == ["per_node"]
 
 
 def test_pairs_are_the_first_and_the_last_node_of_all() -> None:
