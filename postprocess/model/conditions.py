@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from postprocess.base.formats import plural
 from postprocess.model.gpu import describe_gpus
 from postprocess.model.interposed import BELOW, INTERPOSED, SEPARATOR, describe_below, describe_interposed
+from postprocess.model.routines.benchmark import THREADS
 from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.topology.machine import LIMITS
 
@@ -75,14 +77,16 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return machine, binding and build of a launch from its run record; None for what it lacks.
 
     What is loaded in front of the MPI is told only where there is anything, and the version of the standard ABI
-    only where the program is built against it. Of OSU and IMB, version, compiler
-    and flags are in the method that their plan tells.
+    only where the program is built against it. Of OSU and IMB, version, compiler and flags are in the method
+    that their plan tells. Processes with other threads (IMB-MT) are bound as another layout.
     """
     own, loaded = "method" not in run, describe_interposed(run.get(INTERPOSED, ()))
+    layout = f"{run.get('processes')}x{run.get('per_node')}"
+    layout += f" of {plural(run[THREADS], 'thread')}" if THREADS in run else ""
     return {
         "mpi_library": library_identity(run.get("mpi_library")),
         "caches": caches_of(run.get("caches")),
-        "binding": {f"{run.get('processes')}x{run.get('per_node')}": binding_of(run)},
+        "binding": {layout: binding_of(run)},
         **({"source_hash": run.get("source_hash")} if own else {}),
         **({"compiler": run.get("compiler")} if own else {}),
         **({"flags": flags_of(run.get("compiler_flags"))} if own else {}),

@@ -79,7 +79,7 @@ class PlannedLaunch:
     ranks_per_core: int = 1
     #: Kind of the GPUs of which each rank is to have its own; its records prove it.
     gpu: str = ""
-    threads: int = 1  #: of each process of IMB-MT; its output proves it
+    threads: int = 0  #: of each process of IMB-MT; its output proves it. 0 for every other program
     left_out: str = ""  #: what its check does not measure on this partition, and why, in one line for people
     #: Folder of the library of the standard ABI that its program must run on; empty for another program.
     standard_abi: str = ""

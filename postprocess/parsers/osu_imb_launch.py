@@ -166,6 +166,8 @@ def read_benchmarks(launch: PlannedLaunch, session: Path, testimony: bytes | Non
         "version": output.version,
         "method": {**launch.method, **read_build(launch, session)},
     }
+    if launch.threads:
+        run |= {THREADS: launch.threads}
     if output.foreign:
         run |= {FOREIGN: output.foreign, FIRST_FOREIGN: output.first_foreign}
     cores = CoreLatency(None, witness.run[CORES]) if CORES in witness.run else None
@@ -270,7 +272,7 @@ def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutpu
     if pairs != launch.processes // 2:
         what = f"{benchmark.title!r} ran {pairs} pairs on {launch.processes} processes"
         raise RecordError(Verdict.INCORRECT, what)
-    threads = int(tables[0].notes.get(THREADS, 1))
+    threads = int(tables[0].notes.get(THREADS, min(launch.threads, 1)))  # a single one may go without saying
     if threads != launch.threads:
         what = f"{benchmark.title!r} ran {threads} threads in each process, not {launch.threads}"
         raise RecordError(Verdict.INCORRECT, what)

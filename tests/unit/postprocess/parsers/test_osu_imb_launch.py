@@ -10,6 +10,7 @@ import pytest
 from postprocess.base.formats import MEGABYTES
 from postprocess.judging.evaluate import judge_case
 from postprocess.judging.outcome import assess_launch, determine_outcome
+from postprocess.model.conditions import circumstances_of
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.measurement import CoreLatency
 from postprocess.model.plan import PlannedLaunch
@@ -18,6 +19,7 @@ from postprocess.model.routines.benchmark import THREADS
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.osu_imb_launch import check_quantile, find_unit_scale, read_benchmarks
 from postprocess.parsers.text_output import TableRow
+from postprocess.references.comparability import find_missing_fact
 from spack_envs.installation import locate_program_file, read_program, write_program
 from tests.support.factories.benchmark import (
     ALLREDUCE,
@@ -151,6 +153,18 @@ def test_a_start_with_threads_is_of_the_sizes_of_one_of_them(tmp_path: Path):
     records = read_benchmarks(launch, tmp_path)
     assert set(records.measurements) == {each.variable for each in launch.cases}
     assert THREADS not in records.run["method"]  # one file of references has cases with threads and without
+
+
+@plants("references", "a reference of IMB-MT with other threads", "provenance", "not-comparable", 1,
+        "binding of 2x2 of 2 threads")  # fmt: skip
+def test_a_reference_of_other_threads_is_none(tmp_path: Path, declared: Declared):
+    launch, text = start_of_threads(2, "pingpong_mt")
+    leave(tmp_path, launch, text)
+    ours = circumstances_of(read_benchmarks(launch, tmp_path).run)
+    told = [circumstances_of({"processes": 2, "per_node": 2, **more}) for more in ({}, {THREADS: 1})]
+    known = {**ours, "binding": told[0]["binding"] | told[1]["binding"]}
+    declared.check((Verdict.NOT_COMPARABLE,), 1, [find_missing_fact(ours, known)])
+    assert find_missing_fact(ours, ours) == ""
 
 
 def test_a_start_on_files_is_judged_with_and_without_its_waits(tmp_path: Path):
