@@ -25,9 +25,7 @@ from postprocess.analyses.drift_report import (
     summarise_drift,
 )
 from postprocess.base.formats import SHOWN, plural
-from postprocess.report import document
-from postprocess.report import drawing as small
-from postprocess.report.drawing import BAD, INK, MUTED, SERIES, apply_style, render_inline_svg
+from postprocess.report import document, drawing
 from postprocess.report.plots import BAND, LEVELS, Y_LABELS
 
 EXTENT = (420, 230)  #: in CSS pixels
@@ -35,23 +33,29 @@ TICKS = 5  #: dates under the axis, at most
 SECONDS_OF_A_DAY = 86_400
 INSIDE = (2.0, 98.0)  #: percentiles of the values that are surely inside the picture
 ROOM = 0.6  #: beyond them, as a share of their distance
-NIGHT: dict[str, Any] = {"marker": "o", "color": SERIES[0], "markersize": 3.6, "markeredgewidth": 0}
-EARLIER = NIGHT | {"color": MUTED}
-BEYOND: dict[str, Any] = {"marker": "^", "markersize": 5, "markeredgewidth": 0, "color": BAD, "clip_on": False}
-LEVEL: dict[str, Any] = {"color": INK, "linewidth": 1.8, "solid_capstyle": "butt"}
-BEGIN: dict[str, Any] = {"color": BAD, "linewidth": 1.1, "linestyle": (0, (4, 2))}
-EPOCH: dict[str, Any] = {"color": MUTED, "linewidth": 1.0}
+NIGHT: dict[str, Any] = {"marker": "o", "color": drawing.SERIES[0], "markersize": 3.6, "markeredgewidth": 0}
+EARLIER = NIGHT | {"color": drawing.MUTED}
+BEYOND: dict[str, Any] = {
+    "marker": "^",
+    "markersize": 5,
+    "markeredgewidth": 0,
+    "color": drawing.BAD,
+    "clip_on": False,
+}
+LEVEL: dict[str, Any] = {"color": drawing.INK, "linewidth": 1.8, "solid_capstyle": "butt"}
+BEGIN: dict[str, Any] = {"color": drawing.BAD, "linewidth": 1.1, "linestyle": (0, (4, 2))}
+EPOCH: dict[str, Any] = {"color": drawing.MUTED, "linewidth": 1.0}
 
 
-@apply_style
+@drawing.apply_style
 def draw_drift_plot(trend: drift.Trend) -> str:
     """Draw one ``<svg>`` element. Nights far out of line are triangles at the edge."""
     nights = trend.nights
-    figure, axes = small.draw_panel(format_case_title(trend), "night", Y_LABELS[nights.unit], EXTENT)
+    figure, axes = drawing.draw_panel(format_case_title(trend), "night", Y_LABELS[nights.unit], EXTENT)
     x = np.array([_day(start) for start in nights.started])
     scale = SHOWN[nights.unit][0]
     values = scale * nights.values
-    small.set_linear_y(axes, *_range(nights, scale))
+    drawing.set_linear_y(axes, *_range(nights, scale))
     _references(axes, nights, x, scale)
     _points(axes, values, x, nights.epoch)
     _levels(axes, trend, x, scale)
@@ -59,7 +63,7 @@ def draw_drift_plot(trend: drift.Trend) -> str:
         axes.axvline(x[finding.begin], **BEGIN)
     _dates(axes, x)
     said = "; ".join(f"{f.kind} of {percent(f.size)}" for f in trend.findings)
-    return render_inline_svg(figure, f"{nights.case.key}: {len(x)} nights; {said}")
+    return drawing.render_inline_svg(figure, f"{nights.case.key}: {len(x)} nights; {said}")
 
 
 def _day(started: str) -> float:
@@ -121,7 +125,7 @@ def _dates(axes: Axes, x: drift.Floats) -> None:
     long = x[-1] - x[0] > 300
     form = "%Y-%m" if long else "%m-%d"
     labels = [date.fromordinal(epoch + int(day)).strftime(form) for day in days]
-    small.set_ticks_x(axes, days.tolist(), labels)
+    drawing.set_ticks_x(axes, days.tolist(), labels)
 
 
 PAGE = "drift.html"

@@ -14,7 +14,6 @@ from postprocess.base import formats
 from postprocess.base.formats import MEGABYTES, RATIO, SECONDS
 from postprocess.base.sanitize import sanitize_line
 from postprocess.report import drawing, panels
-from postprocess.report import drawing as small
 from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 
 MICRO = 1e6
@@ -64,11 +63,13 @@ def draw_lines(panel: panels.Panel) -> str:
     A case without a value breaks its line and leaves a cross at the lower edge. Where all cases
     share one x the environments stand side by side, each with its value.
     """
-    figure, axes = small.draw_panel(sanitize_line(panel.title), panels.X_LABELS[panel.x], Y_LABELS[panel.unit])
+    figure, axes = drawing.draw_panel(
+        sanitize_line(panel.title), panels.X_LABELS[panel.x], Y_LABELS[panel.unit]
+    )
     values = sorted({point.x for line in panel.lines for point in line.points})
     ranks = (panel.x == "peer" or panel.scale == panels.LINEAR) and len(values) > 1
     kind = "bytes" if panel.x in panels.SIZED else panel.x
-    set_x = small.set_linear_x if ranks else small.set_logarithmic_x
+    set_x = drawing.set_linear_x if ranks else drawing.set_logarithmic_x
     places = set_x(axes, values, kind)
     drawn = [_scaled(line, _find_factor(panel.unit)) for line in panel.lines]
     _scale_y(axes, [point for line in drawn for point in line.points], panel.scale != panels.LOGARITHMIC)
@@ -88,12 +89,12 @@ def draw_trials(shown: CaseTrials) -> str:
     the reference and its band are lines and a shade.
     """
     result = shown.result
-    figure, axes = small.draw_panel("", "trials in order")
+    figure, axes = drawing.draw_panel("", "trials in order")
     levels = [*(result.band or ()), *([result.reference] if result.reference else [])]
     times = np.concatenate([launch.times for launch in shown.launches])
     low, high = _range(times.tolist(), levels)
     low, high = low * MICRO, high * MICRO
-    scale = small.set_logarithmic_y if high > LOG_FACTOR * low else small.set_linear_y
+    scale = drawing.set_logarithmic_y if high > LOG_FACTOR * low else drawing.set_linear_y
     scale(axes, low, high)
     if result.band:
         axes.axhspan(*np.clip(np.array(result.band) * MICRO, *axes.get_ylim()), **BAND)
@@ -212,9 +213,9 @@ def _scale_y(axes: Axes, points: Sequence[panels.Point], linear: bool) -> None:
         axes.set_yticks([])
         return
     if linear:
-        small.set_linear_y(axes, 0.0, max(values))
+        drawing.set_linear_y(axes, 0.0, max(values))
         return
-    small.set_logarithmic_y(axes, *_range(values, [end for point in points for end in point.band or ()]))
+    drawing.set_logarithmic_y(axes, *_range(values, [end for point in points for end in point.band or ()]))
 
 
 def _range(values: Sequence[float], bands: Sequence[float]) -> tuple[float, float]:
@@ -260,10 +261,10 @@ def _launch(axes: Axes, launch: LaunchTrials, start: int) -> None:
 def _trial_ticks(axes: Axes, launches: Sequence[LaunchTrials], starts: Sequence[int]) -> None:
     if len(launches) > 1:
         middles = [s + (la.times.size - 1) / 2 for s, la in zip(starts, launches, strict=True)]
-        small.set_ticks_x(axes, middles, [f"launch {launch.launch}" for launch in launches])
+        drawing.set_ticks_x(axes, middles, [f"launch {launch.launch}" for launch in launches])
         return
-    ticks = small.choose_counting_ticks(launches[0].times.size)
-    small.set_ticks_x(axes, ticks, list(map(str, ticks)))
+    ticks = drawing.choose_counting_ticks(launches[0].times.size)
+    drawing.set_ticks_x(axes, ticks, list(map(str, ticks)))
 
 
 WIDTH, HEIGHT = 28, 14  #: of a sign, in CSS pixels
