@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import subprocess
@@ -128,8 +129,9 @@ class Workshop:
     def wait_for_first_launch(self) -> None:
         """Wait until a launch is over: the output of the next one is there, which no dry run makes."""
         deadline = time.monotonic() + LIMIT
+        pattern = str(self.home / "sessions/*/reframe/stage/**/rfm_job.out")
         while time.monotonic() < deadline:
-            if len(list(self.home.glob("sessions/*/reframe/stage/**/rfm_job.out"))) > 1:
+            if len(glob.glob(pattern, recursive=True)) > 1:  # which bears that folders go meanwhile
                 return
             time.sleep(0.05)
         raise AssertionError("no launch ended")
