@@ -46,9 +46,14 @@ def tell_starter(kind: str, text: str) -> None:
 
 PIPE_SECONDS = 30.0  #: between two lines on what goes on, in a pipe
 BAR_WIDTH = 12  #: columns
-SOON = 0.1  #: seconds: the least that is told of what is left
+LEAST_LEFT = 0.1  #: seconds that are told to be left: while one waits it is never none
 OVERDUE = 3.0  #: times that a step may take what those before took, for these to tell what is left
 MOST_TOLD = 50  #: notes that are remembered
+
+
+def format_left(seconds: float) -> str:
+    """Format the time that is left."""
+    return duration(max(seconds, LEAST_LEFT))
 
 
 @dataclass
@@ -109,7 +114,7 @@ class CurrentStep:
         """How far it is and how long it takes yet: ``12/63, about 2 min 05 s left``; empty if unknown."""
         left = self.estimate_left()
         told = [f"{self.done}/{self.total}"] if self.total else []
-        told += [f"about {duration(max(left, SOON))} left"] if left is not None else []
+        told += [f"about {format_left(left)} left"] if left is not None else []
         return ", ".join(told)
 
     @property

@@ -35,7 +35,7 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import keep_session
 from postprocess.session.nightly import learning
-from postprocess.session.nightly.learning import describe_staying
+from postprocess.session.nightly.learning import describe_other_work, describe_staying
 from postprocess.session.nightly.transports import FILE as TRANSPORTS
 from postprocess.session.nightly.transports import TransportProof, prove_transports
 from site_configs.programs.program import PROGRAMS
@@ -240,7 +240,8 @@ def calibrate_cases(
         if not added.launches:
             break
     losses = describe_losses(learning.list_all_lost(passes), learning.list_finished(passes))
-    for line in [*losses, *describe_staying(passes), *describe_places([*kept, *done.launches])]:
+    told = [*losses, *describe_staying(passes), *describe_other_work(passes)]
+    for line in [*told, *describe_places([*kept, *done.launches])]:
         context.progress.note(line)
     for path in dict.fromkeys(path for each in passes for path in each.files):
         context.progress.say(f"references: {path}")

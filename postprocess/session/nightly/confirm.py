@@ -13,7 +13,7 @@ from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, parse_utc, plural
-from postprocess.base.progress import SOON, Progress
+from postprocess.base.progress import Progress, format_left
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.confirmation import select_retest
 from postprocess.judging.evaluate import evaluate_launches
@@ -115,7 +115,7 @@ def wait_until_apart(started: str, progress: Progress) -> None:
     progress.say(f"{told}: the next one begins in {duration(left)}")
     with progress.phase("waiting"):
         while (left := end - datetime.now(timezone.utc).timestamp()) > 0:
-            progress.now(f"waiting for {duration(max(left, SOON))} to measure again what is suspect")
+            progress.now(f"waiting for {format_left(left)} to measure again what is suspect")
             time.sleep(min(left, 1.0))
 
 

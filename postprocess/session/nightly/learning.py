@@ -61,7 +61,12 @@ def conclude_calibration(
     progress, request = context.progress, context.request
     lost = [*list_all_lost(passes), *list_excluded_passes(passes, ledger)]
     places = describe_places(launch for done in passes for launch in done.launches)
-    for line in [*losses.describe_losses(lost, list_finished(passes)), *describe_staying(passes), *places]:
+    for line in [
+        *losses.describe_losses(lost, list_finished(passes)),
+        *describe_staying(passes),
+        *describe_other_work(passes),
+        *places,
+    ]:
         progress.note(line)
     for path in dict.fromkeys(path for done in passes for path in done.files):
         progress.say(f"references: {path}")
@@ -115,10 +120,7 @@ def list_excluded_passes(
 
 
 def describe_staying(passes: Sequence[PassResult]) -> Iterator[str]:
-    """Describe why references stay as they were, by the last pass over each part of the plan.
-
-    And whether they see less than they could, since others used the machine.
-    """
+    """Describe why references stay as they were, by the last pass over each part of the plan."""
     notes: dict[losses.Family, str] = {}
     held: dict[Case, float] = {}
     for done in passes:
@@ -128,6 +130,10 @@ def describe_staying(passes: Sequence[PassResult]) -> Iterator[str]:
     yield from (line for _, line in sorted(notes.items()))
     if held:
         yield describe_absorbed(held)
+
+
+def describe_other_work(passes: Sequence[PassResult]) -> Iterator[str]:
+    """Describe that references see less than they could, since other processes used the machine."""
     shares = [launch.others or 0.0 for done in passes for launch in done.launches]
     if shares and is_disturbed(others := statistics.median(shares)):
         yield (

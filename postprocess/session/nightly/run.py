@@ -7,8 +7,7 @@ from functools import partial
 
 from postprocess.analyses import alarms
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import duration
-from postprocess.base.progress import SOON, Progress
+from postprocess.base.progress import Progress, format_left
 from postprocess.base.records import recall, remember
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.losses import Family
@@ -511,11 +510,11 @@ def wait_for_another_moment(minutes: int | None, began: float, progress: Progres
     end += (end - began) / CONFIRM_SHARE if minutes is None else 60.0 * minutes
     if end <= time.monotonic():
         return
-    told = f"still slow: further launches in {duration(max(end - time.monotonic(), SOON))}"
+    told = f"still slow: further launches in {format_left(end - time.monotonic())}"
     progress.say(f"{told} (--confirm-after 0 does not wait for them)")
     with progress.phase("waiting"):
         while (left := end - time.monotonic()) > 0:
-            progress.now(f"waiting for {duration(max(left, SOON))} to measure again what is slow")
+            progress.now(f"waiting for {format_left(left)} to measure again what is slow")
             time.sleep(min(left, 1.0))
 
 

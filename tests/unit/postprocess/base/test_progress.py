@@ -55,6 +55,10 @@ def test_what_goes_on_now_is_shown_as_it_is(text: str):
     assert shown.plain == sanitize_line(text)
 
 
+def test_while_one_waits_some_time_is_left():
+    assert [module.format_left(left) for left in (-1.0, 0.0, 0.01, 12.0)] == ["0.1 s", "0.1 s", "0.1 s", "12 s"]
+
+
 def test_a_terminal_shows_how_far_it_is_and_what_is_left_in_one_line(clock):
     progress = Progress(Console(file=io.StringIO(), force_terminal=True, width=80))
     progress.expected = {"running": 60.0}

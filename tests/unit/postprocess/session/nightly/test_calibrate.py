@@ -353,10 +353,10 @@ def days(value: float, first: int, number: int, **more: Any) -> list[ledger.Cali
 def test_references_that_were_measured_beside_other_work_see_less(monkeypatch):
     monkeypatch.delenv(BESIDE_OTHERS, raising=False)
     quiet, busy = (PassResult(days(1.0, 1, 10, others=share)) for share in (0.05, 0.26))
-    assert [*calibration_pass.describe_staying([quiet])] == []
+    assert [*calibration_pass.describe_other_work([quiet])] == []
     short = PassResult(days(1.0, 11, 2, others=0.5))
-    assert [*calibration_pass.describe_staying([quiet, short])] == []
-    (note,) = calibration_pass.describe_staying([busy, short])
+    assert [*calibration_pass.describe_other_work([quiet, short])] == []
+    (note,) = calibration_pass.describe_other_work([busy, short])
     assert note.startswith("other processes used 26% of the machine") and "calibrate --afresh" in note
 
 
