@@ -11,7 +11,7 @@ from postprocess.model.routines.requested import REQUESTED
 
 #: Checks, and the names that they take from elsewhere.
 SOURCES = ("reframe_checks", "postprocess/model/routines", "site_configs/mpi")
-WORD = re.compile(r"[a-z0-9_]+")
+QUOTED = re.compile(r'"([a-z0-9_]+)"')  #: what a source has as a string; its prose names no routine
 NAME = re.compile(r"([a-z0-9_]+)(\.\S+)?")  #: of a routine, with its stem: ``ibcast`` of ``ibcast.pure``
 PARTS = ("i", "neighbor_", "_sum", "_mt")  #: that checks add to a name
 
@@ -22,7 +22,7 @@ def propose_routine(word: str) -> str:
 
 
 def may_be_routine(word: str) -> bool:
-    """Return whether some check may have a routine of this name: one of its words, alone or with a part."""
+    """Return whether some check may have a routine of this name: one of its strings, alone or with a part."""
     named = NAME.fullmatch(word.lower())
     if named is None:
         return False
@@ -34,9 +34,9 @@ def may_be_routine(word: str) -> bool:
 
 @cache
 def read_words() -> frozenset[str]:
-    """Read all words of the checks' sources, in small letters."""
+    """Read all strings of one word in the checks' sources, in small letters."""
     root = Path(__file__).resolve().parents[3]
     files = [path for folder in SOURCES for path in (root / folder).rglob("*.py")]
-    found = {word for path in files for word in WORD.findall(read_text(path).lower())}
+    found = {word for path in files for word in QUOTED.findall(read_text(path).lower())}
     named = {routine.name.lower() for routine in (*ROUTINES, *KERNEL_ROUTINES)}
     return frozenset(found | named | REQUESTED)

@@ -24,6 +24,11 @@ def test_no_routine_of_a_check_is_refused(name: str):
     assert may_be_routine(name)
 
 
+@pytest.mark.parametrize("word", ["nothing", "bcats", "bcast:8", "reduce-scatter", "called"])
+def test_a_word_of_prose_is_no_routine(word: str):
+    assert not may_be_routine(word)
+
+
 @plants(
     "use",
     "a routine that no check has",

@@ -169,7 +169,7 @@ def test_texts_of_a_session_do_nothing_to_a_terminal(store, compare, capsys) -> 
         ((OLD, "20261111T010000Z-1"), f"no such session in .*; the last ones are {NEW}, {OLD}, {ELSEWHERE}"),
         ((OLD, "2026-11-11"), "2026-11-11: no night of that day"),
         ((OLD, f"{NEW}:openmpi-9"), "has no such environment; it has mpich-4"),
-        ((OLD, NEW, "--routine", "nothing"), "has no case of those chosen"),
+        ((OLD, NEW, "--routine", "scan_max"), "has no case of those chosen"),
         ((OLD, ELSEWHERE), "are of s, t; ./plumbline papers compares machines"),
     ],
 )
