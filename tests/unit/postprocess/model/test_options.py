@@ -12,8 +12,15 @@ from postprocess.model.case import Case
 from site_configs.programs.program import PROGRAMS
 from tests.support.factories.launch import case
 
-#: Values of the command line that every option accepts.
-GIVEN = {"program": "osu", "cache": "warm", "sync": "window", "strict": None, "boundaries": None}
+#: Values of the command line, of the options that do not take a number.
+GIVEN = {
+    "program": "osu",
+    "routine": "bcast",
+    "cache": "warm",
+    "sync": "window",
+    "strict": None,
+    "boundaries": None,
+}
 
 
 @pytest.mark.parametrize("option", options.OPTIONS, ids=lambda option: option.flag)
