@@ -50,6 +50,11 @@ def render_html_template(template: str, context: Mapping[str, Any], **pictures: 
     return environment.get_template(template).render(context)
 
 
+def render_fragment(template: str, context: Mapping[str, Any], **pictures: Callable[..., str]) -> Markup:
+    """Render a part of a page, for a ``Drawing``."""
+    return Markup(render_html_template(template, context, **pictures))
+
+
 def write_pages(pages: Mapping[Path, str]) -> None:
     """Write pages that belong together, whole or not at all. Raises UsageError if they cannot be written."""
     try:
@@ -127,11 +132,14 @@ class Tone(str, Enum):
 
 
 class Toned(str):
-    """Text that has a colour on a page; anywhere else it is text like any other."""
+    """Text that has a colour on a page; anywhere else it is text like any other.
 
-    tone: Tone
+    The tone is one of ``Tone``, or a class of the page's own style sheet.
+    """
 
-    def __new__(cls, text: str, tone: Tone) -> Toned:
+    tone: str
+
+    def __new__(cls, text: str, tone: str) -> Toned:
         made = super().__new__(cls, text)
         made.tone = tone
         return made
@@ -158,6 +166,14 @@ class Lines:
 
     role: Role
     lines: Sequence[str]
+    marks: Sequence[Toned] = ()  #: a word before each line; empty if the lines have none
+
+    @property
+    def marked(self) -> list[str]:
+        """The lines with their marks, as plain text."""
+        if not self.marks:
+            return [*self.lines]
+        return [f"{mark}: {line}" for mark, line in zip(self.marks, self.lines, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -179,14 +195,22 @@ class Legend:
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """Pictures that a template of its own arranges over the whole width, which only HTML shows."""
+
+    draw: Callable[[], Markup]
+
+
+@dataclass(frozen=True)
 class Commands:
-    """Commands that are there to be copied, folded below their title."""
+    """Commands that are there to be copied, below their title."""
 
     title: str
     commands: Sequence[str]
+    folded: bool = True  #: whether only the title is seen at first
 
 
-Block = Lines | TextTable | Picture | Legend | Commands
+Block = Lines | TextTable | Picture | Legend | Drawing | Commands
 
 
 @dataclass(frozen=True)
@@ -198,6 +222,7 @@ class Section:
     folded: bool = False  #: whether only its title is seen at first
     mark: Toned | None = None  #: a word before the title
     new_page: bool = False  #: whether it begins a page in print
+    printed: str | None = None  #: what a printed page has in its place, which may be nothing
 
 
 @dataclass(frozen=True)
@@ -276,8 +301,9 @@ def render_markdown(document: Document) -> str:
     ]
     for section in drop_empty([*document.sections, ending]):
         title = f"{section.mark} {section.title}".strip() if section.mark else section.title
-        parts += [f"## {escape_markdown(title)}"] if title else []
-        for block in map(render_block, section.blocks):
+        blocks = [text for text in map(render_block, section.blocks) if text]
+        parts += [f"## {escape_markdown(title)}"] if title and blocks else []
+        for block in blocks:
             if block.startswith("- ") and parts[-1].startswith("- "):
                 parts[-1] += f"\n{block}"  # lists that follow each other are one
             else:
@@ -294,7 +320,7 @@ def render_block(block: Block) -> str:
         return f"**{escape_markdown(block.title)}**\n\n{render_code_block(block.commands)}"
     lines: Sequence[str] = ()
     if isinstance(block, Lines):
-        lines = block.lines
+        lines = block.marked
         if block.role is Role.REMARK:
             return "\n\n".join(map(escape_markdown, lines))
     elif isinstance(block, Picture):

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,47 +21,28 @@ from postprocess.features.compare import text
 from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import SIDES, CasePlace
 from postprocess.features.compare.decision import SignedDecision, tell_waivers
-from postprocess.features.compare.facts import SHOWN_WHOLE, describe_fingerprint
+from postprocess.features.compare.facts import describe_fingerprint
 from postprocess.features.compare.judge import Decision, JudgedComparison
 from postprocess.features.compare.next_steps import NextStep
 from postprocess.report import document
+from postprocess.report.document import Block, Commands, Document, Drawing, Lines, Role, Section, Tone, Toned
 from postprocess.report.panels import Panel, PanelLine, Point
 from postprocess.report.plots import draw_line_keys, draw_lines
 
 HTML, MARKDOWN, JSON = "comparison.html", "comparison.md", "comparison.json"
 SCHEMA = 1
+SETTINGS = (
+    "Each command holds the new side against itself, with one setting as the old side has it. If that is "
+    "faster, the setting explains the change."
+)
+HEAT_MAP_KEY = Lines(Role.REMARK, ["Above 1 is slower. Proven: ▲ slower, ▼ faster. ?: undecided."])
 TONES = {Decision.SAFE: "good", Decision.UNDECIDED: "fair", Decision.NOT_SAFE: "bad", Decision.VOID: "bad"}
-PILLS = {"slower": "bad", "faster": "good"}  #: of groups, by the tone of their verdict
-FOLD = 12  #: routines from which on a heat map gives an overview
+COLOURS = {"slower": Tone.BAD, "faster": Tone.GOOD}  #: of groups, by the tone of their verdict; others are fair
 MOST_PRINTED, MOST_GROUPS = 150, 24  #: cases, and groups of them, that are printed
+MOST_STEPS = 3  #: that stand open; the further ones are folded
 #: Steps of the heat map: its darkest colour is for twice as slow, or as fast, and beyond.
 STEPS, FULL = 5, math.log(2)
-
-
-@dataclass(frozen=True)
-class HeatCell:
-    text: str
-    tone: str  #: class of its colour
-    title: str
-    mark: str = ""  #: a sign where it is proven slower or faster
-
-
-@dataclass(frozen=True)
-class RatioHeatMap:
-    """Ratios at one place: routines by sizes."""
-
-    title: str
-    sizes: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
-
-    @property
-    def table(self) -> TextTable:
-        """The same for where there are no colours: with a sign where it is proven slower or faster."""
-        rows = (
-            (label, *(f"{each.text}{each.mark}" if each else "" for each in cells))
-            for label, cells in self.rows
-        )
-        return TextTable(self.title, ("routine",), self.sizes, tuple(rows))
+PAGES = "on the screen's page, in comparison.md and comparison.json"
 
 
 def write_comparison_page(
@@ -78,12 +60,10 @@ def write_comparison_page(
 
 
 def render_comparison(judged: JudgedComparison, decided: SignedDecision | None = None) -> dict[str, str]:
-    context = {**build_comparison_context(judged), "decided": format_decided(decided) if decided else []}
-    names = (f"old: {judged.header.old.label}", f"new: {judged.header.new.label}")
-    legend = {"sides": draw_line_keys(names)}
+    told = build_document(judged, decided)
     return {
-        HTML: document.render_html_template("compare.html.j2", context | legend, curve=draw_lines),
-        MARKDOWN: document.render_markdown(build_document(judged, decided)),
+        HTML: document.render_html(told),
+        MARKDOWN: document.render_markdown(told),
         JSON: json.dumps(build_judged_json(judged), indent=1, allow_nan=False) + "\n",
     }
 
@@ -101,78 +81,92 @@ def find_changed_pages(folder: Path, judged: JudgedComparison, decided: SignedDe
             yield f"{name}: is not what its passes and its decision say; sign it anew"
 
 
-def build_comparison_context(judged: JudgedComparison) -> dict[str, Any]:
-    """Build what the templates print."""
-    ordered = text.order_by_badness(judged.measured)
-    axis, cards = build_cards(judged.measured)
-    return {
-        "tone": TONES[judged.decision],
-        "headline": text.format_decision(judged),
-        "judged": judged,
-        "facts": text.format_comparison_facts(judged),
-        "differs": text.tabulate_differences(judged),
-        "fingerprint": text.tabulate_fingerprint(judged),
-        "told_tables": text.tabulate_facts(judged.facts),
-        "afterwards": list_effects(judged),
-        "outdated": judged.effects.reasons if judged.effects else {},
-        "groups": group_cases(judged.measured),
-        "pills": PILLS,
-        "axis": axis,
-        "cards": cards,
-        "maps": build_ratio_heat_maps(judged.measured),
-        "every": text.tabulate_cases("Every case", ordered),
-        "controls": text.tabulate_cases("Controls without MPI", judged.controls),
-        "cases": ordered,
-        "tones": {str(verdict): verdict.tone for verdict in ComparisonVerdict},
-        "fold": FOLD,
-        "most_printed": MOST_PRINTED,
-        "most_groups": MOST_GROUPS,
-        "how_to_read": text.select_how_to_read(judged),
-    }
-
-
-def build_document(judged: JudgedComparison, decided: SignedDecision | None = None) -> document.Document:
-    """Build the document of a comparison, which has no pictures."""
-    ordered = text.order_by_badness(judged.measured)
-    told = [f"{each.name}: {' → '.join(each.texts)}" for each in judged.facts if each.kind in SHOWN_WHOLE]
-    differs = [f"{what}: {old} → {new}" for what, old, new in text.list_declared_differences(judged)]
-    silent = [f"The MPI of the {s} side tells nothing of itself: {why}" for s, why in judged.untold.items()]
-    settings = "Settings of the old side, each tried on the new one against itself:"
-    groups = [f"{group.verdict}: {group.words}" for group in group_cases(judged.measured)]
-    sections = [
-        document.Section(
-            "Decided", [document.Lines(document.Role.ITEM, format_decided(decided) if decided else [])]
-        ),
-        document.Section(
-            "What to do next",
-            [
-                *(_show_step(step) for step in judged.deciding),
-                document.Lines(document.Role.ITEM, [settings] if judged.settings else []),
-                *(_show_step(setting) for setting in judged.settings),
-            ],
-        ),
-        document.Section(
-            "What differs",
-            [document.Lines(document.Role.ITEM, [*(differs or ["Nothing: a control."]), *told, *silent])],
-        ),
-        document.Section("", text.tabulate_facts(judged.facts)),
-        document.Section("Fingerprint", [replace(text.tabulate_fingerprint(judged), title="")]),
-        document.Section("In groups", [document.Lines(document.Role.ITEM, groups)]),
-        document.Section("Ratios, new over old", tabulate_heat_maps(judged)),
-        document.table_section(text.tabulate_cases("Every case", ordered)),
-        document.table_section(text.tabulate_cases("Controls without MPI", judged.controls)),
-        document.Section("Each case again", [_show_rerun(each) for each in ordered]),
-        document.Section("Afterwards", [document.Lines(document.Role.ITEM, list_effects(judged))]),
-    ]
-    return document.Document(
-        kind="compare",
-        where=(judged.header.old.label, judged.header.new.label),
-        tone=document.Tone(TONES[judged.decision]),
+def build_document(judged: JudgedComparison, decided: SignedDecision | None = None) -> Document:
+    """Build the document of a comparison."""
+    header = judged.header
+    return Document(
+        kind="unpaired comparison" if header.unpaired else "comparison",
+        where=(f"{header.old.label} → {header.new.label}", header.started_utc),
+        tone=Tone(TONES[judged.decision]),
         headline=text.format_decision(judged),
         facts=text.format_comparison_facts(judged),
-        sections=sections,
+        sections=[
+            Section("Decided", [Lines(Role.REMARK, format_decided(decided) if decided else [])]),
+            *show_groups(judged),
+            Section("To decide what is undecided", show_steps(judged.deciding)),
+            Section("To try a setting of the old side", [*show_settings(judged)]),
+            show_cards(judged),
+            *show_differences(judged),
+            Section("Ratios, new over old", [HEAT_MAP_KEY, *tabulate_heat_maps(judged)], printed=""),
+            *show_cases(judged),
+            Section("Afterwards", [Lines(Role.ITEM, list_effects(judged))]),
+        ],
         how_to_read=text.select_how_to_read(judged),
+        styles=["comparison.css"],
     )
+
+
+def show_groups(judged: JudgedComparison) -> Iterator[Section]:
+    """Show cases in groups: as many as are printed, then the others."""
+    groups = group_cases(judged.measured)
+    for title, some in (("In groups", groups[:MOST_GROUPS]), ("Further groups", groups[MOST_GROUPS:])):
+        marks = [Toned(str(each.verdict), COLOURS.get(each.verdict.tone, Tone.FAIR)) for each in some]
+        lines = Lines(Role.ITEM, [each.words for each in some], marks)
+        left = f"{formats.plural(len(some), 'further group')}: {PAGES}"
+        yield Section(title, [lines], printed=None if title == "In groups" else left)
+
+
+def show_steps(steps: Sequence[NextStep]) -> list[Block]:
+    """Show what to do, with the commands that do it; the first few stand open."""
+    return [
+        Commands(each.words, [each.command] if each.command else [], folded=number >= MOST_STEPS)
+        for number, each in enumerate(steps)
+    ]
+
+
+def show_settings(judged: JudgedComparison) -> Iterator[Block]:
+    """Show the settings to try, and what that proves."""
+    if judged.settings:
+        yield Lines(Role.REMARK, [SETTINGS])
+        yield from show_steps(judged.settings)
+
+
+def show_cards(judged: JudgedComparison) -> Section:
+    """Show a card of each routine at each place."""
+    axis, cards = build_cards(judged.measured)
+    header = judged.header
+    names = (f"old: {header.old.label}", f"new: {header.new.label}")
+    left = sum(not card.printed for card in cards)
+    context = {
+        "axis": axis,
+        "cards": cards,
+        "sides": draw_line_keys(names),
+        "left": f"{formats.plural(left, 'further routine')}: on the screen's page." if left else "",
+    }
+    draw = partial(document.render_fragment, "comparison_cards.html.j2", context, curve=draw_lines)
+    return Section("Old and new, routine by routine", [Drawing(draw)] if cards else [])
+
+
+def show_differences(judged: JudgedComparison) -> Iterator[Section]:
+    """Show in what both sides differ: as declared, as their MPIs tell, and by measurement."""
+    differs = replace(text.tabulate_differences(judged), title="")
+    silent = [f"The MPI of the {s} side tells nothing of itself: {why}" for s, why in judged.untold.items()]
+    nothing = [] if differs.rows else ["Nothing: a control."]
+    yield Section("What differs", [differs, Lines(Role.REMARK, [*nothing, *silent])])
+    for table in text.tabulate_facts(judged.facts):
+        yield replace(document.table_section(table), folded=True, printed="")
+    yield document.table_section(text.tabulate_fingerprint(judged))
+
+
+def show_cases(judged: JudgedComparison) -> Iterator[Section]:
+    """Show all cases and controls, and what measures each again."""
+    ordered = text.order_by_badness(judged.measured)
+    left = f"{formats.plural(len(ordered), 'case')}: {PAGES}." if len(ordered) > MOST_PRINTED else None
+    every = document.table_section(text.tabulate_cases("Every case", ordered), new_page=True)
+    yield replace(every, printed=left)
+    controls = document.table_section(text.tabulate_cases("Controls without MPI", judged.controls))
+    yield replace(controls, printed=left and "")
+    yield Section("Each case again", [_show_rerun(each) for each in ordered], printed="")
 
 
 def list_effects(judged: JudgedComparison) -> list[str]:
@@ -181,22 +175,11 @@ def list_effects(judged: JudgedComparison) -> list[str]:
     return text.format_effects(judged.effects) + steps
 
 
-def _show_step(step: NextStep) -> document.Block:
-    """Show something to do, with the command that does it."""
-    return (
-        document.Commands(step.words, [step.command])
-        if step.command
-        else document.Lines(document.Role.ITEM, [step.words])
-    )
-
-
-def _show_rerun(each: ComparedCase) -> document.Commands:
+def _show_rerun(each: ComparedCase) -> Commands:
     """Show the commands that measure just this case, of each side."""
     case = each.case
     what = f"{case.words} {case.layout} {case.program}: {each.verdict}"
-    return document.Commands(
-        f"{what}: {each.reason}" if each.reason else what, list(dict.fromkeys(each.rerun.values()))
-    )
+    return Commands(f"{what}: {each.reason}" if each.reason else what, list(dict.fromkeys(each.rerun.values())))
 
 
 def format_decided(decided: SignedDecision) -> list[str]:
@@ -205,41 +188,32 @@ def format_decided(decided: SignedDecision) -> list[str]:
     return [f"{said}: {decided.reason}" if decided.reason else said, *tell_waivers(decided)]
 
 
-def build_ratio_heat_maps(cases: Sequence[ComparedCase]) -> list[RatioHeatMap]:
+def tabulate_heat_maps(judged: JudgedComparison) -> list[TextTable]:
+    """Tabulate the ratios of each place: routines by sizes, shaded by how far they are from 1."""
     maps = []
-    for place in sorted({case.case.place for case in cases}):
-        own = [case for case in cases if case.case.place == place]
+    for place in sorted({case.case.place for case in judged.measured}):
+        own = [case for case in judged.measured if case.case.place == place]
         sizes = sorted({each.case.bytes for each in own})
-        found = {(each.case.label, each.case.bytes): each for each in own}
+        found = {(each.case.label, each.case.bytes): shade_ratio(each) for each in own}
         rows = tuple(
-            (label, tuple(build_cell(found.get((label, bytes_))) for bytes_ in sizes))
+            (label, *(found.get((label, bytes_), "") for bytes_ in sizes))
             for label in dict.fromkeys(each.case.label for each in own)
         )
-        maps.append(RatioHeatMap(place.words, tuple(size(each) if each else DASH for each in sizes), rows))
+        columns = tuple(size(each) if each else "–" for each in sizes)
+        maps.append(TextTable(place.words, ("routine",), columns, rows))
     return maps
 
 
-DASH = "–"
-
-
-def tabulate_heat_maps(judged: JudgedComparison) -> list[TextTable]:
-    """Tabulate the ratios of each place, routine by size, for where there are no colours."""
-    return [each.table for each in build_ratio_heat_maps(judged.measured)]
-
-
-def build_cell(each: ComparedCase | None) -> HeatCell | None:
-    """Build the cell of a case; None where there is no case."""
-    if each is None:
-        return None
-    title = f"{each.case.words}: {each.verdict}, {text.format_interval(each)}"
+def shade_ratio(each: ComparedCase) -> Toned:
+    """Return the ratio of a case, with a sign where it is proven slower or faster; without one its verdict."""
     if each.ratio is None:
-        return HeatCell(str(each.verdict), "failed" if each.verdict in BAD else "none", title)
+        return Toned(str(each.verdict), Tone.BAD if each.verdict in BAD else Tone.PLAIN)
     mark = each.verdict.mark
     if each.verdict == ComparisonVerdict.UNDECIDED:
-        return HeatCell(f"{each.ratio:.2f}{mark}", "open", title)
+        return Toned(f"{each.ratio:.2f}{mark}", "open")
     step = round(max(-1.0, min(1.0, math.log(each.ratio) / FULL)) * STEPS)
-    tone = f"{'slow' if step > 0 else 'fast'}{abs(step)}" if step else "even"
-    return HeatCell(f"{each.ratio:.2f}", f"{tone} proven" if mark else tone, title, mark)
+    shade = f"{'slow' if step > 0 else 'fast'}{abs(step)}" if step else ""
+    return Toned(f"{each.ratio:.2f}{mark}", f"{shade} proven" if mark else shade)
 
 
 def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from postprocess.features.compare.facts import (
 )
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.features.compare.next_steps import NextStep
-from postprocess.report.document import describe_judged
+from postprocess.report.document import Toned, describe_judged
 from postprocess.stats.paired_verdicts import ERROR
 
 MOST_CASES = 25  #: that a terminal names, the worst first
@@ -261,7 +261,7 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> formats.TextTab
         (
             each.case.words,
             each.case.where,
-            str(each.verdict),
+            Toned(str(each.verdict), each.verdict.tone),
             format_value(each, new=False),
             format_value(each, new=True),
             format_change(each),

@@ -10,7 +10,7 @@ import pytest
 from postprocess.base.formats import TextTable, render_text
 from postprocess.cli.parser import Parser
 from postprocess.features.compare import command, page
-from postprocess.features.compare.cases import ComparisonVerdict, find_contradiction
+from postprocess.features.compare.cases import ComparisonVerdict, find_contradiction, group_cases
 from postprocess.features.compare.data import ComparedSide, ReportedFacts
 from postprocess.features.compare.facts import ControlVariable, SideFacts, compare_facts, find_settings_to_try
 from postprocess.features.compare.judge import JudgedComparison, judge_comparison
@@ -61,13 +61,16 @@ def test_a_large_comparison_prints_its_worst_on_a_few_pages(judged: JudgedCompar
     layouts = [f"{2 * n}x2" for n in range(1, 101)]
     cases = (slow.case._replace(layout=each, bytes=n) for each in layouts for n in (8, 64))
     many = replace(judged, cases=tuple(replace(slow, case=each) for each in cases))
-    context = page.build_comparison_context(many)
-    assert len(context["cards"]) == 100
-    assert sum(card.printed for card in context["cards"]) == page.PRINTED
-    assert sum(card.curve is not None for card in context["cards"]) == page.DRAWN
+    _, cards = page.build_cards(many.measured)
+    assert len(cards) == 100
+    assert sum(card.printed for card in cards) == page.PRINTED
+    assert sum(card.curve is not None for card in cards) == page.DRAWN
     html = page.render_comparison(many)[page.HTML]
-    assert html.count('<li class="screen">') == len(context["groups"]) - page.MOST_GROUPS > 0
-    assert '<section class="appendix screen">' in html  # 200 rows
+    left = len(group_cases(many.measured)) - page.MOST_GROUPS
+    assert left > 0 and f'<p class="print small">{left} further groups: on the screen' in html.replace(
+        "&#39;", "'"
+    )
+    assert '<section class="flow appendix screen">' in html  # 200 rows
 
 
 def test_a_case_of_a_terminal_is_what_why_and_again_within_80_columns(judged: JudgedComparison) -> None:
