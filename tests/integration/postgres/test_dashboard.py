@@ -51,8 +51,10 @@ def query(dsn: str, text: str) -> list[dict[str, Any]]:
     import psycopg
     from psycopg.rows import dict_row
 
-    text = re.sub(r"\$__timeFilter\((\w+)\)", r"\1 BETWEEN '2026-11-01T00:00:00Z' AND '2026-12-31'", text)
-    words = {"${system:sqlstring}": f"'{ROW.case.system}'", "${case:sqlstring}": f"'{KEY}'"}
+    since, until = "'2026-11-15T00:00:00Z'", "'2026-12-31T00:00:00Z'"  # from the middle of a month
+    text = re.sub(r"\$__timeFilter\((\w+)\)", rf"\1 BETWEEN {since} AND {until}", text)
+    words = {"$__timeFrom()": since, "$__timeTo()": until}
+    words |= {"${system:sqlstring}": f"'{ROW.case.system}'", "${case:sqlstring}": f"'{KEY}'"}
     for word, value in words.items():
         text = text.replace(word, value)
     assert "$" not in text
@@ -100,6 +102,18 @@ def queries() -> dict[str, str]:
 def test_each_query_of_the_dashboard_answers(dsn, name, rows, columns):
     found = query(dsn, queries()[name])
     assert len(found) == rows and columns.items() <= found[0].items()
+
+
+def test_the_last_night_has_failures_first_then_what_is_suspect_and_what_is_well_last(dsn: str) -> None:
+    slowdowns = {"pass": 9.0, "provisional": 8.0, "suspect": 1.0, "fast": 0.5, "regressed": 1.5}
+    told = ", ".join(f"('{verdict}', {slowdown})" for verdict, slowdown in slowdowns.items())
+    columns = 'system, started_utc, "key", told.verdict, median, unit, reference, upper, told.slowdown, reason'
+    night = f"SELECT {columns} FROM plumbline_last_night, (VALUES {told}) AS told (verdict, slowdown)"
+    text = queries()["Last night: what is not well first"].replace(
+        "plumbline_last_night", f"({night}) AS night"
+    )
+    verdicts = [row["verdict"] for row in query(dsn, text)]
+    assert verdicts == ["regressed", "suspect", "provisional", "pass", "fast"]
 
 
 def test_no_query_of_the_dashboard_is_untried_and_no_panel_on_another() -> None:
