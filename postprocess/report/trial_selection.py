@@ -155,7 +155,7 @@ _WORTH_A_LOOK: Sequence[tuple[str, Callable[[CaseResult], float]]] = (
     ("closest to the upper end of its band", lambda r: r.value / r.band[1] if r.value and r.band else 0.0),
     ("most spikes", lambda r: r.summary.candidates if r.summary else 0.0),
     ("two modes", lambda r: r.summary.p90 / r.summary.minimum if r.summary and r.summary.bimodal else 0.0),
-    ("furthest below its reference", lambda r: r.reference / r.value if r.value and r.reference else 0.0),
+    ("fastest against its reference", lambda r: 1 / r.slowdown - 1 if r.slowdown else 0.0),
     ("steadiest", lambda r: r.summary.median / r.summary.p99 if r.summary else 0.0),
     ("longest", lambda r: r.value or 0.0),
 )

@@ -41,10 +41,14 @@ class KnownNodes:
 
 
 def collect_node_facts(finished: Sequence[FinishedLaunch]) -> dict[str, dict[str, dict[str, str]]]:
-    """Collect the facts of all nodes that launches ran on, by partition (``system:partition``) and node."""
+    """Collect the facts of all nodes that launches ran on, by partition (``system:partition``) and node.
+
+    A launch in a container may see fewer facts of its node than one beside it: what any of them saw counts.
+    """
     found: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
     for run in finished:
-        found[run.launch.partition] |= run.node_facts
+        nodes = found[run.launch.partition]
+        nodes |= {node: nodes.get(node, {}) | facts for node, facts in run.node_facts.items()}
     return found
 
 

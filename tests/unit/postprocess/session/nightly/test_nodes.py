@@ -107,6 +107,14 @@ def test_a_fact_that_is_gone_is_told(tmp_path: Path) -> None:
     assert line == "governor of n1 is not told, and was performance on 2026-11-01"
 
 
+def test_a_container_that_hides_a_fact_does_not_hide_its_change(tmp_path: Path) -> None:
+    boxed = launch_with(tmp_path / "c", {"boost": "on"})
+    describe_node_facts(tmp_path, [launch_with(tmp_path / "a", FAST), boxed], "2026-11-01T01:00:00Z")
+    tonight = [launch_with(tmp_path / "b", SAVING), boxed]
+    (line,) = describe_node_facts(tmp_path, tonight, "2026-11-02T01:00:00Z")
+    assert line == "governor of n1 is powersave, and was performance on 2026-11-01"
+
+
 def test_what_is_known_may_be_damaged(tmp_path: Path) -> None:
     (tmp_path / FACTS_FILE).write_text("{")
     assert describe_node_facts(tmp_path, [launch_with(tmp_path / "a", FAST)], "now") == []
