@@ -109,11 +109,12 @@ def build_document(judged: JudgedComparison, decided: SignedDecision | None = No
 def show_groups(judged: JudgedComparison) -> Iterator[Section]:
     """Show cases in groups: as many as are printed, then the others."""
     groups = group_cases(judged.measured)
-    for title, some in (("In groups", groups[:MOST_GROUPS]), ("Further groups", groups[MOST_GROUPS:])):
-        marks = [Toned(str(each.verdict), COLOURS.get(each.verdict.tone, Tone.FAIR)) for each in some]
-        lines = Lines(Role.ITEM, [each.words for each in some], marks)
-        left = f"{formats.plural(len(some), 'further group')}: {PAGES}"
-        yield Section(title, [lines], printed=None if title == "In groups" else left)
+    marks = [Toned(str(each.verdict), COLOURS.get(each.verdict.tone, Tone.FAIR)) for each in groups]
+    words = [each.words for each in groups]
+    yield Section("In groups", [Lines(Role.ITEM, words[:MOST_GROUPS], marks[:MOST_GROUPS])])
+    further = Lines(Role.ITEM, words[MOST_GROUPS:], marks[MOST_GROUPS:])
+    left = f"{formats.plural(len(further.lines), 'further group')}: {PAGES}"
+    yield Section("Further groups", [further], printed=left)
 
 
 def show_steps(steps: Sequence[NextStep]) -> list[Block]:
