@@ -260,11 +260,16 @@ def write_document(document: Document, page: Path) -> Path:
 
     :raises UsageError: if they cannot be written
     """
+    write_pages(render_pages(document, page))
+    return page
+
+
+def render_pages(document: Document, page: Path) -> dict[Path, str]:
+    """Render what ``write_document`` writes: the text of each file by its path."""
     pages = {page: render_html(document), page.with_suffix(".md"): render_markdown(document)}
     if document.data is not None:
         pages[page.with_suffix(".json")] = json.dumps(document.data, indent=1, allow_nan=False) + "\n"
-    write_pages(pages)
-    return page
+    return pages
 
 
 def render_html(document: Document) -> str:

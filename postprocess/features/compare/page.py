@@ -4,7 +4,6 @@ The picture of a routine at a place is a card. It has the curves of both sides o
 size with its interval (a forest plot).
 """
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files, formats
-from postprocess.base.files import write_output
 from postprocess.base.formats import SECONDS, TextTable, compute_slowdown, factor, size
 from postprocess.base.records import is_same, is_same_page
 from postprocess.base.strict_json import parse_json
@@ -36,13 +34,18 @@ SETTINGS = (
     "faster, the setting explains the change."
 )
 HEAT_MAP_KEY = Lines(Role.REMARK, ["Above 1 is slower. Proven: ▲ slower, ▼ faster. ?: undecided."])
-TONES = {Decision.SAFE: "good", Decision.UNDECIDED: "fair", Decision.NOT_SAFE: "bad", Decision.VOID: "bad"}
+TONES = {
+    Decision.SAFE: Tone.GOOD,
+    Decision.UNDECIDED: Tone.FAIR,
+    Decision.NOT_SAFE: Tone.BAD,
+    Decision.VOID: Tone.BAD,
+}
 COLOURS = {"slower": Tone.BAD, "faster": Tone.GOOD}  #: of groups, by the tone of their verdict; others are fair
 MOST_PRINTED, MOST_GROUPS = 150, 24  #: cases, and groups of them, that are printed
 MOST_STEPS = 3  #: that stand open; the further ones are folded
 #: Steps of the heat map: its darkest colour is for twice as slow, or as fast, and beyond.
 STEPS, FULL = 5, math.log(2)
-PAGES = "on the screen's page, in comparison.md and comparison.json"
+PAGES = "on the screen's page, in comparison.md and comparison.json."
 
 
 def write_comparison_page(
@@ -52,20 +55,13 @@ def write_comparison_page(
 
     :raises UsageError: if they cannot be written
     """
-    pages = render_comparison(judged, decided)
-    told = pages.pop(JSON)
-    document.write_pages({directory / name: text for name, text in pages.items()})
-    write_output(directory / JSON, told)
-    return directory / HTML
+    return document.write_document(build_document(judged, decided), directory / HTML)
 
 
 def render_comparison(judged: JudgedComparison, decided: SignedDecision | None = None) -> dict[str, str]:
-    told = build_document(judged, decided)
-    return {
-        HTML: document.render_html(told),
-        MARKDOWN: document.render_markdown(told),
-        JSON: json.dumps(build_judged_json(judged), indent=1, allow_nan=False) + "\n",
-    }
+    """Render all pages of a comparison, by the names of their files."""
+    pages = document.render_pages(build_document(judged, decided), Path(HTML))
+    return {path.name: text for path, text in pages.items()}
 
 
 def find_changed_pages(folder: Path, judged: JudgedComparison, decided: SignedDecision) -> Iterator[str]:
@@ -87,7 +83,7 @@ def build_document(judged: JudgedComparison, decided: SignedDecision | None = No
     return Document(
         kind="unpaired comparison" if header.unpaired else "comparison",
         where=(f"{header.old.label} → {header.new.label}", header.started_utc),
-        tone=Tone(TONES[judged.decision]),
+        tone=TONES[judged.decision],
         headline=text.format_decision(judged),
         facts=text.format_comparison_facts(judged),
         sections=[
@@ -102,6 +98,7 @@ def build_document(judged: JudgedComparison, decided: SignedDecision | None = No
             Section("Afterwards", [Lines(Role.ITEM, list_effects(judged))]),
         ],
         how_to_read=text.select_how_to_read(judged),
+        data=build_judged_json(judged),
         styles=["comparison.css"],
     )
 
@@ -162,7 +159,7 @@ def show_differences(judged: JudgedComparison) -> Iterator[Section]:
 def show_cases(judged: JudgedComparison) -> Iterator[Section]:
     """Show all cases and controls, and what measures each again."""
     ordered = text.order_by_badness(judged.measured)
-    left = f"{formats.plural(len(ordered), 'case')}: {PAGES}." if len(ordered) > MOST_PRINTED else None
+    left = f"{formats.plural(len(ordered), 'case')}: {PAGES}" if len(ordered) > MOST_PRINTED else None
     every = document.table_section(text.tabulate_cases("Every case", ordered), new_page=True)
     yield replace(every, printed=left)
     controls = document.table_section(text.tabulate_cases("Controls without MPI", judged.controls))
