@@ -135,6 +135,15 @@ def test_representatives_are_healthy_different_and_explained(night, summary):
     assert all(c.result.summary.bimodal for c in chosen if c.why == "two modes")
 
 
+@pytest.mark.parametrize("unit", ["s", "MB/s"])
+def test_a_case_above_its_reference_is_not_the_fastest_against_it(night, summary, unit):
+    known = trial_selection.read_trials(night.frame(), samples.SESSION)
+    reference = 1 / 1.06 if unit == "s" else 1.06  # each case is 6% slower
+    slower = [replace(r, unit=unit, reference=r.value and r.value * reference) for r in summary.results]
+    chosen = trial_selection.select_representative(replace(summary, results=tuple(slower)), known)
+    assert chosen and "fastest against its reference" not in {c.why for c in chosen}
+
+
 def test_programs_without_trials_are_left_out_by_that(night, summary):
     """Their rows have a value and no trials; no picture, and no place among what is worth a look."""
     three = sizes.three_programs()
