@@ -8,6 +8,7 @@ What a session would have measured follows from its options: of an environment, 
 gone nothing else is known. What a partial session leaves out by choice is not missed.
 """
 
+import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from postprocess.base.formats import compute_slowdown, format_whole, plural
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.interposed import INTERPOSED, describe_standing
+from postprocess.model.interposed import BELOW_RECORD, INTERPOSED, describe_standing
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS, PROGRAM, ROUTINE, SelectionOption
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
@@ -60,6 +61,37 @@ def describe_interposed_libraries(finished: Iterable[FinishedLaunch]) -> list[st
             if (loaded := run.conditions.circumstances.get(INTERPOSED))
         }
     )
+
+
+LED_BY = "LD_LIBRARY_PATH"  #: leads an MPI to libraries that are not its own
+
+
+def describe_shell_effects(
+    finished: Iterable[FinishedLaunch], environ: Mapping[str, str], prefixes: Mapping[str, str]
+) -> list[str]:
+    """Describe in a line each what the user's shell changes in launches that references are made of.
+
+    It may set variables of MPIs, and lead an MPI to libraries below it that are not its own. What options and
+    the site lead to is meant.
+
+    :param environ: the variables of the shell
+    :param prefixes: where MPIs are installed, by environment, as far as that is known
+    """
+    settings: dict[str, str] = {}
+    libraries: set[str] = set()
+    folders = {os.path.realpath(folder) for folder in environ.get(LED_BY, "").split(":") if folder}
+    for run in finished:
+        settings |= run.launch.by_hand.get("shell", {})
+        own = prefixes.get(run.launch.environment) or run.run.get("environment", {}).get("I_MPI_ROOT")
+        for each in run.run.get(BELOW_RECORD, ()):
+            path = Path(each["path"])
+            if os.path.realpath(path.parent) in folders and not (own and path.is_relative_to(own)):
+                libraries.add(f"{run.launch.environment}: {each['name']} {each['version']} is {path}")
+    told = [f"the shell sets {shlex.join(f'{name}={value}' for name, value in sorted(settings.items()))}"]
+    lines = told if settings else []
+    lines += [f"{line}, to which {LED_BY} of the shell leads" for line in sorted(libraries)]
+    fix = "if it is not meant, unset it and run ./plumbline calibrate --afresh"
+    return [f"{line}: the new references hold with that only; {fix}" for line in lines]
 
 
 #: Of the judged cases of one environment and program; of a healthy night it is 0.1%.

@@ -241,6 +241,11 @@ def resolve_environments(work: WorkDirectory, request: Request, prepared: Prepar
     return replace(request, selection=chosen, rerun_options=again)
 
 
+def list_prefixes(inventory: Inventory | None) -> dict[str, str]:
+    """List where each MPI of this machine is installed, by environment; none on a site that declares them."""
+    return {mpi.name: mpi.prefix for mpi in inventory.mpis} if inventory else {}
+
+
 def refuse_override(inventory: Inventory | None, environment: str, names: Collection[str], option: str) -> None:
     """Refuse variables with which an MPI would run on another library than the one below it.
 

@@ -1,5 +1,6 @@
 """Calibrations: what a user asks for, and what a night needs that knows no references yet."""
 
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from postprocess.calibration.machine_load import BESIDE_OTHERS, start_load_monit
 from postprocess.calibration.samples import collect_samples, describe_places, list_short_places, select_as_now
 from postprocess.calibration.schedule import LaunchTarget, PassResult, calibrate_all
 from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.notes import describe_shell_effects
 from postprocess.model.case import Case, LaunchPlace, ReferencePlace
 from postprocess.model.options import FAMILY, PROCESSES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
@@ -29,6 +31,7 @@ from postprocess.results import launch_costs
 from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
+    list_prefixes,
     measure_in_session,
     open_session_context,
     report_plan,
@@ -154,11 +157,15 @@ def calibrate_unknown(
     unknown = select_proven(unknown, prove_before(context, unknown))
     if not unknown:
         return catalog, []
-    failed: list[CaseResult] = []
+    passes: list[PassResult] = []
     page = FAMILY in context.request.selection.choice
     for launches in sorted({choose_automatic_launches(launch, page) for launch in unknown}):
         some = [each for each in unknown if choose_automatic_launches(each, page) == launches]
-        failed += calibrate_cases(context, catalog, some, launches).failed
+        passes.append(calibrate_cases(context, catalog, some, launches))
+    prefixes = list_prefixes(context.prepared.inventory)
+    for line in describe_shell_effects(learning.list_finished(passes), os.environ, prefixes):
+        context.progress.note(line)
+    failed = [result for done in passes for result in done.failed]
     return load_catalog(context.reference_roots, list_places(planned)), failed
 
 

@@ -6,6 +6,7 @@ no center creeps. Each lesson is a file of the ledger; ``./plumbline references 
 Reviewed references never learn.
 """
 
+import os
 import shlex
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +31,7 @@ from postprocess.calibration.samples import ConditionsNow, Now, count_outdated, 
 from postprocess.calibration.schedule import CalibrationProgress, PassResult, plan_part_of
 from postprocess.calibration.update import describe_absorbed, update_references
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.judging.notes import assess_disturbance
+from postprocess.judging.notes import assess_disturbance, describe_interposed_libraries, describe_shell_effects
 from postprocess.judging.suspicion import SessionHistory, find_leaning
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
@@ -40,7 +41,7 @@ from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import INSIDE, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.references.comparability import name_fact
-from postprocess.session.lifecycle.context import SessionContext
+from postprocess.session.lifecycle.context import SessionContext, list_prefixes
 from postprocess.session.lifecycle.finish import build_session_summary, show_parts
 from postprocess.stats.band import is_blind
 from postprocess.stats.launches import is_same_place, locate_case
@@ -61,11 +62,14 @@ def conclude_calibration(
     progress, request = context.progress, context.request
     lost = [*list_all_lost(passes), *list_excluded_passes(passes, ledger)]
     places = describe_places(launch for done in passes for launch in done.launches)
+    prefixes = list_prefixes(context.prepared.inventory)
     for line in [
         *losses.describe_losses(lost, list_finished(passes)),
         *describe_staying(passes),
         *describe_other_work(passes),
         *places,
+        *describe_interposed_libraries(list_finished(passes)),
+        *describe_shell_effects(list_finished(passes), os.environ, prefixes),
     ]:
         progress.note(line)
     for path in dict.fromkeys(path for done in passes for path in done.files):

@@ -15,6 +15,7 @@ from postprocess.judging.notes import (
     assess_disturbance,
     describe_fast_cases,
     describe_interposed_libraries,
+    describe_shell_effects,
     describe_waivers,
     doubt_beside_others,
     excuse_headlines,
@@ -122,6 +123,34 @@ def test_what_is_loaded_in_front_of_an_mpi_is_told_once(tmp_path: Path):
     some = [finished(tmp_path / str(number), run=loaded, number=number) for number in (1, 2)]
     found = describe_interposed_libraries([*some, finished(tmp_path / "plain")])
     assert found == [f"local:cpu, {PLACE[2]}: libprof.so (01234567) is loaded in front of the MPI"]
+
+
+@plants(
+    "environment", "`UCX_TLS=tcp`, `FI_PROVIDER=sockets` and another UCX by `LD_LIBRARY_PATH`, forgotten in a shell",
+    "the shell of a first calibration", "", 0,
+    "the shell sets FI_PROVIDER=sockets UCX_TLS=tcp: the new references hold with that only; …",
+)  # fmt: skip
+def test_what_the_shell_changes_in_new_references_is_told(tmp_path: Path):
+    """Settings of MPIs, and a library to which it leads; not one to which something else leads."""
+    below = [
+        {"name": "ucx", "path": "/opt/ucx/lib/libucp.so.0", "version": "1.18.1", "text": "0123456789abcdef"},
+        {"name": "libfabric", "path": "/mpi/lib/libfabric.so.1", "version": "2.5", "text": "0123456789abcdef"},
+    ]
+    shell = {"UCX_TLS": "tcp", "FI_PROVIDER": "sockets"}
+    plain = finished(tmp_path / "plain", run={"below": below})
+    led = finished(tmp_path / "led", run={"below": below}, by_hand={"shell": shell})
+    environ = {"LD_LIBRARY_PATH": "/opt/other:/opt/ucx/lib/"}
+    settings, library = describe_shell_effects([plain, led], environ, {})
+    assert settings.startswith(
+        "the shell sets FI_PROVIDER=sockets UCX_TLS=tcp: the new references hold with that only"
+    )
+    assert library.startswith(
+        f"{PLACE[2]}: ucx 1.18.1 is /opt/ucx/lib/libucp.so.0, to which LD_LIBRARY_PATH of the"
+    )
+    assert describe_shell_effects([plain], {"LD_LIBRARY_PATH": ""}, {}) == []
+    assert describe_shell_effects([plain], environ, {PLACE[2]: "/opt/ucx"}) == []
+    root = finished(tmp_path / "root", run={"below": below, "environment": {"I_MPI_ROOT": "/opt/ucx"}})
+    assert describe_shell_effects([root], environ, {}) == []
 
 
 CONTROL = next(iter(CONTROLS))

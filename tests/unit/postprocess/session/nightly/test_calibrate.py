@@ -112,7 +112,7 @@ class Night:
             reference_roots=self.roots,
             progress=progress,
             request=request,
-            prepared=SimpleNamespace(inventory=True),
+            prepared=SimpleNamespace(inventory=SimpleNamespace(mpis=())),
             heard={},
             proven={},
         )
@@ -205,7 +205,7 @@ def test_a_calibration_looks_for_other_work_before_it_launches(tmp_path, monkeyp
     request: Any = SimpleNamespace(references=tmp_path, selection=Selection(Path("site.py")))
     context = SimpleNamespace(
         request=request,
-        prepared=SimpleNamespace(inventory=True),
+        prepared=SimpleNamespace(inventory=SimpleNamespace(mpis=())),
         progress=Progress(),
         preview=lambda _: [planned()],
     )
@@ -268,7 +268,7 @@ class Bench:
         self.dry_runs = 0
         self.output = root / "references"
         self.proof = TransportProof({})
-        stand_in = SimpleNamespace(finished=[SimpleNamespace(launch=planned())])
+        stand_in = SimpleNamespace(finished=[SimpleNamespace(launch=planned(), run={})])
         monkeypatch.setattr(calibration_pass, "measure_in_session", lambda *_: ([planned()], stand_in))
         monkeypatch.setattr(calibration_pass, "make_plan", self.plan)
         monkeypatch.setattr(calibration_pass, "prove_transports", lambda *_, **__: self.proof)
@@ -284,7 +284,7 @@ class Bench:
             open_session=self.open_session,
             reference_roots=[],
             request=SimpleNamespace(site="local", rerun_options=(), selection=None),
-            prepared=SimpleNamespace(inventory=True),
+            prepared=SimpleNamespace(inventory=SimpleNamespace(mpis=())),
         )
 
     def plan(self, *_: Any) -> None:
