@@ -5,6 +5,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,8 @@ ALL, REST = "--all", "--rest"
 PYTEST_HELP = ".plumbline/venv/bin/pytest --help tells of them"
 #: What the last run without words has passed: one test a line, by pytest's name.
 PASSED = "tests-passed.txt"
+#: The folder of what tests build once: every start of pytest is told of the same one.
+SHARED = "PLUMBLINE_TESTS_SHARED"
 #: no unit test needs the machine alone; to collect them all takes longer
 INTEGRATION = "tests/integration"
 #: Tests that do not disturb each other, a file on one core; then the others, one after the other.
@@ -59,12 +62,14 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         prepare_machine(work, "local", None, Progress(), with_spack=bool(words))
     if not words:
         passed.write_text(f"{hash_sources(work.source)}\n", encoding="utf-8")
-    statuses = [
-        subprocess.run(
-            [sys.executable, "-m", "pytest", *part], check=False, cwd=work.source, env=test_environment(work)
-        ).returncode
-        for part in choose_parts(words, passed)
-    ]
+    with tempfile.TemporaryDirectory(prefix="plumbline-tests-") as shared:
+        environment = test_environment(work) | {SHARED: shared}
+        statuses = [
+            subprocess.run(
+                [sys.executable, "-m", "pytest", *part], check=False, cwd=work.source, env=environment
+            ).returncode
+            for part in choose_parts(words, passed)
+        ]
     return max(map(abs, statuses))
 
 

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from types import MappingProxyType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -292,9 +294,13 @@ def draw_line_keys(names: Sequence[str]) -> dict[str, Markup]:
     return {name: Markup(draw_line_key(style)) for style, name in enumerate(names)}
 
 
+@cache
 @drawing.apply_style
-def draw_sign_keys() -> dict[str, Markup]:
-    """Draw every other sign by what it means: trials, levels, the band, failed and missing cases."""
+def draw_sign_keys() -> Mapping[str, Markup]:
+    """Draw every other sign by what it means: trials, levels, the band, failed and missing cases.
+
+    They are the same on each page, of which a site has hundreds, and took half the time of a small one.
+    """
     drawn = {
         **{kind: _key(style | {"linestyle": "none"}) for kind, style in KINDS.items()},
         **{level: _key(style) for level, style in LEVELS.items()},
@@ -302,7 +308,7 @@ def draw_sign_keys() -> dict[str, Markup]:
         "failed": _key(RING | {"markersize": 10}),
         "missing": _key(LOST),
     }
-    return {name: Markup(key) for name, key in drawn.items()}
+    return MappingProxyType({name: Markup(key) for name, key in drawn.items()})
 
 
 def _empty() -> tuple[Figure, Axes]:

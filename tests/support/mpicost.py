@@ -119,10 +119,13 @@ def read(file: Path) -> Records:
     return Records(run, cases, end)
 
 
-def build(mpi: Installation, directory: Path, *definitions: str) -> Path:
-    """Configure and build the suite with CMake, and return the directory with the programs."""
+def build(mpi: Installation, directory: Path, *definitions: str, targets: Sequence[str] = ()) -> Path:
+    """Configure and build the suite with CMake, and return the directory with the programs.
+
+    :param targets: what is built; without any, everything
+    """
     settings = [f"-DMPI_C_COMPILER={mpi.mpicc}", "-DMPICOST_TESTS=ON", *definitions]
-    cmake(directory, settings, environment_with(mpi), environment_with(mpi))
+    cmake(directory, settings, environment_with(mpi), environment_with(mpi), targets=targets)
     return directory
 
 
@@ -132,6 +135,7 @@ def cmake(
     configuring: Mapping[str, str],
     building: Mapping[str, str],
     source: Path = SUITE,
+    targets: Sequence[str] = (),
 ) -> None:
     """Configure and build the suite, each step with an environment of its own.
 
@@ -139,7 +143,8 @@ def cmake(
     """
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     configure = ["cmake", "-S", str(source), "-B", str(directory), *generator, *settings]
-    for command, env in ((configure, configuring), (["cmake", "--build", str(directory)], building)):
+    make = ["cmake", "--build", str(directory), *(("--target", *targets) if targets else ())]
+    for command, env in ((configure, configuring), (make, building)):
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     (directory / BUILD_LOG).write_text(done.stdout + done.stderr)

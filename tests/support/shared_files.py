@@ -1,4 +1,7 @@
-"""What the tests of one session build: each file once, by the first process that asks for it."""
+"""What the tests of one session build: each file once, by the first process that asks for it.
+
+``./plumbline test`` names the folder, or else the process that hands tests out.
+"""
 
 import fcntl
 import os
@@ -7,8 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-#: The folder; the process that hands tests out names it to the others.
-VARIABLE = "PLUMBLINE_TESTS_SHARED"
+from postprocess.commands.tests import SHARED as VARIABLE
 
 
 @cache

@@ -24,7 +24,7 @@ def simulated() -> Program:
         pytest.skip(NO_SIMGRID)
     directory = make_once("simgrid", lambda path: build_for_simgrid(path, smpicc))
     platform = directory / f"platform-{os.getpid()}"
-    platform.mkdir()
+    platform.mkdir(exist_ok=True)
     launcher = list(torus(smpirun, platform).launcher)
     mpi = Installation("simgrid", "simgrid", Path(smpicc).parent.parent, smpicc, launcher, {})
     return Program(mpi, directory)

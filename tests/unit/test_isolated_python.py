@@ -17,17 +17,17 @@ READ_BY_USERS = {"site_configs/__init__.py": 1, "spack_envs/machine.py": 1}
 
 def list_starts(path: Path) -> Iterator[list[str]]:
     """List the commands in a source that begin with a Python, as the source of their words."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.List | ast.Tuple) and node.elts:
-            words = [ast.unparse(each) for each in node.elts]
-            if words[0] in INTERPRETERS:
-                yield words
+    text = path.read_text()
+    for node in ast.walk(ast.parse(text)) if any(map(text.__contains__, INTERPRETERS)) else ():
+        if isinstance(node, ast.List | ast.Tuple) and node.elts and ast.unparse(node.elts[0]) in INTERPRETERS:
+            yield [ast.unparse(each) for each in node.elts]
 
 
 def count_texts(path: Path) -> int:
     """Count the texts in a source that name a Python: a command in words of a shell would be one."""
-    texts = [each for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.JoinedStr)]
-    return sum("sys.executable" in ast.unparse(each) for each in texts)
+    text = path.read_text()
+    nodes = ast.walk(ast.parse(text)) if "sys.executable" in text else ()
+    return sum(isinstance(each, ast.JoinedStr) and "sys.executable" in ast.unparse(each) for each in nodes)
 
 
 def list_sources() -> list[Path]:

@@ -19,6 +19,7 @@ from spack_envs.mirror import manifest
 from spack_envs.mirror.manifest import NAME, Manifest, encode_manifest
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
+from tests.support.shared_files import make_once
 
 OLD = ("python3.5", "python3.6", "python3.7", "python3.8", "python3.9")
 SETTING_UP = "plumbline: setting up Python packages in "
@@ -74,6 +75,18 @@ class Clone:
             archive.writestr(f"{about}/RECORD", "")
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         (self.root / name).write_text(f"{package}==1 --hash=sha256:{digest}\n")
+
+    def have_pip(self) -> None:
+        """Bring a virtual environment as one that was interrupted leaves it: the script has to complete it.
+
+        Where it is made anew, most of the time goes to pip, which ``venv`` brings.
+        """
+        made = make_once(
+            "venv", lambda path: subprocess.run([sys.executable, "-I", "-m", "venv", path], check=True)
+        )
+        shutil.copytree(made, self.venv, symlinks=True)
+        for program in self.venv.glob("bin/pip*"):
+            program.write_text(program.read_text().replace(f"{made}/", f"{self.venv}/"))
 
     def environment(self, **more: str) -> dict[str, str]:
         kept = {
@@ -169,6 +182,7 @@ def test_packages_are_set_up_once_and_what_is_missing_is_made_good(clone: Clone)
 
 
 def test_without_an_index_there_is_one_line_and_the_next_time_it_is_tried_again(clone: Clone):
+    clone.have_pip()
     unreachable = {
         "PIP_NO_INDEX": "",
         "PIP_FIND_LINKS": "",
@@ -371,6 +385,7 @@ def mirrored(tmp_path: Path) -> Mirrored:
 
 def test_a_mirror_is_enough_and_a_later_call_needs_not_be_told_again(mirrored: Mirrored):
     """By the option; what is remembered brings the packages of the tests later."""
+    mirrored.have_pip()
     assert handed_over(mirrored.run("setup", "--mirror", str(mirrored.mirror)))[0] is True
     (mirrored.home / "mirror").write_text(f"{mirrored.mirror}\n")  # as the command does
     assert handed_over(mirrored.run("test"))[0] is True
@@ -378,6 +393,7 @@ def test_a_mirror_is_enough_and_a_later_call_needs_not_be_told_again(mirrored: M
 
 
 def test_a_mirror_may_be_named_by_the_environment(mirrored: Mirrored):
+    mirrored.have_pip()
     ended = mirrored.run("nightly", PLUMBLINE_MIRROR=str(mirrored.mirror))
     assert handed_over(ended)[0] is True
 
@@ -410,6 +426,7 @@ def test_nothing_is_installed_from_a_mirror_that_does_not_verify(mirrored: Mirro
 
 def test_a_mirror_that_lacks_a_package_is_told_from_a_missing_index(mirrored: Mirrored):
     (wheel,) = (mirrored.mirror / "wheels").glob("sample_a*")
+    mirrored.have_pip()
     mirrored.index.mkdir()  # where pip's settings lead; it must not count
     wheel.rename(mirrored.index / wheel.name)
     mirrored.describe()

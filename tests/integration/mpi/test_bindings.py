@@ -49,6 +49,7 @@ def test_python_is_measured_with_two_mpis(workshop: Workshop, tmp_path: Path) ->
     }
 
 
+@pytest.mark.long
 @plants("lost", "SIGTERM, and SIGINT, in the midst of the rounds", "`agree --bindings`", "", 0,
         "4 comparisons with C, 0 skipped, 0 errors")  # fmt: skip
 def test_what_was_measured_before_a_signal_is_shown_and_gone_on_with(workshop: Workshop, declared) -> None:
@@ -97,6 +98,7 @@ def fortran(tmp_path_factory: pytest.TempPathFactory) -> DebianFortran:
         pytest.skip(f"Fortran cannot be tried: {why}")
 
 
+@pytest.mark.long
 def test_c_against_fortran_is_on_the_page(fortran: DebianFortran, tmp_path: Path) -> None:
     """By both modules of two MPIs, as Debian has them."""
     own = Workshop(tmp_path / "home", path=str(fortran.bin))
@@ -112,6 +114,7 @@ def test_c_against_fortran_is_on_the_page(fortran: DebianFortran, tmp_path: Path
     assert sum("Fortran mpi" in line for line in lines) == len(rows) == 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("language", "paper", "title"),
     [
@@ -140,6 +143,7 @@ def test_a_binding_that_intel_mpi_gives_is_on_the_page(
     assert sum(title in line for line in page.splitlines()) >= len(cases), page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_rust_is_measured_with_two_mpis(family: str, bench: Bench) -> None:
     require("cargo")
@@ -203,6 +207,7 @@ def test_an_mpi_that_is_not_here_is_refused(workshop: Workshop) -> None:
     assert len(ended.errors.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_a_list_builds_no_crate_and_a_session_tells_that_it_builds(
     workshop: Workshop, bench: Bench, tmp_path: Path
 ) -> None:
@@ -269,6 +274,7 @@ def package(workshop: Workshop, bench: Bench) -> Iterator[Path]:
 
 
 @pytest.mark.alone
+@pytest.mark.long
 @plants("speed", "a sleep in every pickle", "a language of `--program bindings`", "regressed", 1,
         "x C is … times as slow as its reference …")  # fmt: skip
 def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, package: Path, declared) -> None:
@@ -292,6 +298,7 @@ def test_c_runs_on_no_other_build_than_its_languages(workshop: Workshop, tmp_pat
     declared.check_session(workshop.measure(*words))
 
 
+@pytest.mark.long
 @plants("data", "the numbers of every pickle, turned around", "a language of `--program bindings`",
         "incorrect", 1, "wrong data: pingpong of 10 kB: … received")  # fmt: skip
 def test_wrong_data_of_a_language_is_of_that_language_alone(

@@ -61,6 +61,7 @@ def test_second_night_finds_everything_done(workshop: Workshop, first: Ended, na
     assert not written_to_sources()
 
 
+@pytest.mark.long
 def test_no_launch_of_another_mpi_goes_to_the_nodes_of_a_job(workshop: Workshop, names: list[str]) -> None:
     others = {mpi.name for mpi in mpi_installations()} - {*names}
     if not others:

@@ -39,7 +39,7 @@ def test_no_compiler_shortens_the_chain(compiler: str, optimisation: str, tmp_pa
         pytest.skip(f"no {compiler} (Debian: apt-get install {compiler})")
     mpi = of_family("mpich")
     flags = [f"-DCMAKE_C_COMPILER={compiler}", f"-DCMAKE_C_FLAGS_RELEASE={optimisation}"]
-    directory = build(mpi, tmp_path / "build", *flags, "-DMPICOST_WERROR=ON")
+    directory = build(mpi, tmp_path / "build", *flags, "-DMPICOST_WERROR=ON", targets=["mpicost"])
     file = tmp_path / "out.jsonl"
     words = [directory / "mpicost", *TINY, "--routine=control_compute:8:16", "--trials=5"]
     env = {**mpi.env, "PATH": "/usr/bin:/bin"}

@@ -206,7 +206,8 @@ def test_a_flush_that_leaves_the_caches_warm_is_refused(launch: Records, tmp_pat
 def test_a_processor_without_the_instruction_refuses_to_evict(tmp_path: Path) -> None:
     """Built as for an architecture that has none."""
     without = "-DCMAKE_C_FLAGS=-DMPICOST_WITHOUT_EVICTION"
-    refusing = Program(of_family("mpich"), build(of_family("mpich"), tmp_path / "build", without))
+    built = build(of_family("mpich"), tmp_path / "build", without, targets=["mpicost"])
+    refusing = Program(of_family("mpich"), built)
     file = tmp_path / "out.jsonl"
     ended = refusing.run(2, "--cache", "evict", "--routine", "barrier", "--output", str(file))
     assert (ended.status, len(ended.complaints)) == (2, 1)

@@ -230,7 +230,7 @@ def test_intels_programs_run_on_mpich_by_its_binary_interface(tmp_path: Path) ->
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     """Leaks too: of MPICH only, as the other MPIs have some of their own."""
     mpi, file = of_family("mpich"), tmp_path / "w.jsonl"
-    checked = build(mpi, tmp_path / "build", "-DMPICOST_SANITIZE=ON") / "libwitness.so"
+    checked = build(mpi, tmp_path / "build", "-DMPICOST_SANITIZE=ON", targets=["witness"]) / "libwitness.so"
     source, target = DATA / "faults" / "witnessed.c", tmp_path / "witnessed"
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     words = [mpi.mpicc, *flags, str(source), "-o", str(target), "-ldl"]

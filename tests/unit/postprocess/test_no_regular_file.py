@@ -97,8 +97,10 @@ def find_other_reads(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.Call):
             continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if not name.startswith(("read_text", "read_bytes", "open", "copyfile")):
+            continue  # to write out each call of the sources takes seconds
         called = ast.unparse(node.func)
-        name = called.rpartition(".")[2]
         modes = {each.value for each in node.args if isinstance(each, ast.Constant)}
         writes = any(str(mode).startswith(WRITING) for mode in modes)
         ours = called in (name, f"files.{name}")

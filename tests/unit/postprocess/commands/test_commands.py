@@ -270,6 +270,9 @@ def test_the_rest_is_what_the_short_run_has_not_passed(command, work, pytests, m
         *parts,
     ]
     assert spack == [False, True, True]
+    folders = [call.env[tests.SHARED] for call in pytests]
+    assert folders[0::2] == folders[1::2] and len({*folders}) == 3  # what a part has built the next one has
+    assert not any(map(os.path.exists, folders))
 
 
 KEY = "local:cpu:mpich-5_0_2:mpicost:bcast:evict-dissemination:2x2:1000"

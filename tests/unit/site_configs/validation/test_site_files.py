@@ -127,16 +127,15 @@ OTHER_ENVIRONMENT = "env={'PATH': os.environ['PATH']}"
 
 @plants("schedulers", "a file that does not end", "a site file", "", 2,
         "does not end within 4 s when it is run")  # fmt: skip
-@pytest.mark.parametrize("how", ["", "start_new_session=True", OTHER_ENVIRONMENT])
-def test_a_child_does_not_outlive_a_file_that_does_not_end(
-    work, path, tmp_path, monkeypatch, how, declared: Declared
-):
+def test_no_child_outlives_a_file_that_does_not_end(work, path, tmp_path, monkeypatch, declared: Declared):
     monkeypatch.setattr(site_files, "READ_SECONDS", 4)
-    file = tmp_path / "child"
-    path.write_text(START.format(how=how, file=str(file)) + "while True: signal.pause()\n")
+    hows = ("", "start_new_session=True", OTHER_ENVIRONMENT)
+    children = {str(tmp_path / f"child{number}"): how for number, how in enumerate(hows)}
+    starts = [START.format(how=how, file=file) for file, how in children.items()]
+    path.write_text("".join(starts) + "while True: signal.pause()\n")
     with declared.raises(UsageError):
         read_site(work, path)
-    assert ended(file)
+    assert all(ended(Path(file)) for file in children)
 
 
 @plants("schedulers", "a file that leaves a process running", "a site file", "", 2,
