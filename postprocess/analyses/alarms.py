@@ -38,10 +38,10 @@ class NightAlarms:
     regressed: Mapping[str, Amount | None]  #: keys with the slowdown
     common: tuple[str, ...]  #: keys of those of them that one common cause explains
     causes: tuple[str, ...]  #: what was told of such causes
-    said: Mapping[str, str] = field(default_factory=dict)  #: ``real`` or ``false``, by key
+    said: Mapping[str, str] = field(default_factory=dict, kw_only=True)  #: ``real`` or ``false``, by key
     #: Of the keys of cleared cases that were fine on other hosts alone, the hosts that they were slow on.
-    slow_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    suspect: tuple[str, ...] = ()  #: keys of cases that the next night decides about
+    slow_on: Mapping[str, tuple[str, ...]]
+    suspect: tuple[str, ...]  #: keys of cases that the next night decides about
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -79,8 +79,8 @@ def summarise_night_alarms(
         {key: each.slowdown for key, each in slow},
         tuple(key for key, each in slow if each.cause),
         tuple(causes),
-        slow_on={r.case.key: r.slow_on for r in counted if r.slow_on},
-        suspect=tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.SUSPECT)),
+        {r.case.key: r.slow_on for r in counted if r.slow_on},
+        tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.SUSPECT)),
     )
 
 

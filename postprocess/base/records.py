@@ -8,7 +8,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields
@@ -113,13 +113,10 @@ def is_measurable(value: float) -> bool:
     return LEAST_MEASURED <= value <= MOST_MEASURED
 
 
-def require_fields(value: Mapping[str, Any], kind: type, but: Collection[str] = ()) -> None:
-    """Refuse an object without a field of a data class, also one with a default. Raises ValueError.
-
-    :param but: fields that came later
-    """
+def require_fields(value: Mapping[str, Any], kind: type) -> None:
+    """Refuse an object without a field of a data class, also one with a default. Raises ValueError."""
     for each in fields(kind):
-        if each.name not in value and each.name not in but:
+        if each.name not in value:
             raise ValueError(f"{each.name}: is missing")
 
 

@@ -340,7 +340,7 @@ def read_calibration_header(marker: Path) -> CalibrationHeader:
     """Read the header of an interrupted calibration. Raises UsageError if its file is damaged."""
     try:
         told = read_record(marker, dict[str, Any]) | {"session": marker.parent.name}
-        require_fields(told, CalibrationHeader, ("shell", "transports"))
+        require_fields(told, CalibrationHeader)
         return parse_record(told, CalibrationHeader)
     except (OSError, ValueError) as error:
         fix = "remove it, and its launches are not used"

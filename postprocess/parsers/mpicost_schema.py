@@ -100,7 +100,7 @@ def check_end(entry: JsonObject) -> None:
 
 
 def check_packets(entry: JsonObject) -> None:
-    """Check the number of packets that the kernel tells, -1 where it tells none; older records lack it."""
+    """Check the number of packets that the kernel tells, -1 where it tells none; simulated ones lack it."""
     if TCP_PACKETS in entry.fields:
         entry.integer(TCP_PACKETS, least=-1)
 

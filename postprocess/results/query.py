@@ -187,8 +187,7 @@ def read_headlines(
 
     ``keys``: only these cases. ``since``: only sessions that started at this time or later, UTC, as in
     ``2026-11-21`` or ``2026-11-21T01:30:00Z``. ``modes``: only sessions of these modes, nights unless
-    told otherwise, None for all. Files of version 1 do not tell whether they are nights or calibrations, and
-    are left out unless ``modes`` has the empty word too: a calibration taken for a night would be an alarm.
+    told otherwise, None for all.
     A session of the future, of a clock that was wrong, is left out: it would be the last one for years.
     ``columns``: those wanted, of ``COLUMNS`` of ``headline_index``; the fewer, the less memory. ``say``: told
     what takes long. Values are in ``unit`` of their row.

@@ -37,6 +37,8 @@ NIGHT = alarms.NightAlarms(
     {"c": 1.2, "d": None, "e": 1.1},
     ("e",),
     ("common cause: cpu: everything 10% slower",),
+    {},
+    (),
 )
 
 
