@@ -13,6 +13,7 @@ import polars as pl
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import compute_slowdown, plural
+from postprocess.base.grouping import group_pairs
 from postprocess.calibration import samples
 from postprocess.calibration.ledger import SCHEMA, CalibrationLaunch, locate_ledger, read_ledger_file
 from postprocess.model.case import Case, ReferencePlace
@@ -316,9 +317,7 @@ def find_last_transports(launches: Iterable[CalibrationLaunch]) -> dict[str, lis
 
 def build_series_record(measured: Mapping[Case, samples.CaseSample]) -> list[dict[str, Any]]:
     """Build the series of headlines, one for the cases of the same launches."""
-    families: dict[tuple[int, ...], list[samples.CaseSample]] = {}
-    for _, sample in sorted(measured.items()):
-        families.setdefault(tuple(map(id, sample.launches)), []).append(sample)
+    families = group_pairs((tuple(map(id, sample.launches)), sample) for _, sample in sorted(measured.items()))
     return [
         {
             "launches": [build_launch_record(launch) for launch in family[0].launches],

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from postprocess.base import formats
 from postprocess.base.formats import SECONDS, size
+from postprocess.base.grouping import group_pairs
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import program_sort_key
@@ -268,9 +269,7 @@ class _Titles:
     """What names a diagram beside its routine: what differs among the cases of a program."""
 
     def __init__(self, results: Sequence[CaseResult]) -> None:
-        own: dict[str, list[CaseResult]] = {}
-        for result in results:
-            own.setdefault(result.case.program, []).append(result)
+        own = group_pairs((result.case.program, result) for result in results)
         self.qualifiers = {name: find_varying_fields(own[name], QUALIFIERS) for name in own}
         self.densest = panels.find_densest_layouts(results)
 

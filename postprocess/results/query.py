@@ -28,6 +28,7 @@ import polars as pl
 from postprocess.base import files
 from postprocess.base.errors import UsageError, propose_word
 from postprocess.base.formats import parse_day, parse_utc, plural
+from postprocess.base.grouping import group_pairs
 from postprocess.base.workdir import WorkDirectory
 from postprocess.results import store
 from postprocess.results.store import read_session
@@ -302,7 +303,5 @@ def collect_nights(frame: pl.DataFrame, most: int) -> dict[str, tuple[Night, ...
         .tail(most)
         .collect()
     )
-    found: dict[str, list[Night]] = {}
-    for row in nights.iter_rows(named=True):
-        found.setdefault(row["key"], []).append(build_night(row))
+    found = group_pairs((row["key"], build_night(row)) for row in nights.iter_rows(named=True))
     return {key: tuple(own) for key, own in found.items()}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.grouping import group_pairs
 from postprocess.features.links.detect import Matrix, PairTimes
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CaseRecord
@@ -89,9 +90,7 @@ def build_sweeps(finished: Sequence[FinishedLaunch], per_switch: int = 0) -> lis
 
     :param per_switch: nodes of a switch, in the order of their names; 0 where that is not known.
     """
-    places: dict[tuple[str, str], list[FinishedLaunch]] = {}
-    for run in finished:
-        places.setdefault((run.launch.partition, run.launch.environment), []).append(run)
+    places = group_pairs(((run.launch.partition, run.launch.environment), run) for run in finished)
     return [
         build_sweep(launches, per_switch)
         for launches in places.values()
