@@ -14,7 +14,7 @@ from typing import Any, Literal
 import scipy
 
 from postprocess.base import files, strict_json
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.records import Amount, Count, Text, parse_record
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.stats.detection import FALSE_CALLS, compute_limit_distance, extract_scatter
@@ -142,14 +142,12 @@ def read_alarm_log(path: Path) -> list[NightAlarms]:
 
 
 def _add(path: Path, entry: Mapping[str, Any]) -> None:
-    try:
+    with explaining(f"{path}: cannot be written", "make room"):
         before = files.read_regular(path) if path.exists() else b""
         if before and not before.endswith(b"\n"):
             before += b"\n"  # a line that was cut off stays one by itself, and is refused
         line = json.dumps(entry, allow_nan=False).encode()
         files.replace_files({path: before + line + b"\n"})
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 import msgspec
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.formats import parse_decimal
 from postprocess.base.strict_json import format_external, parse_json, parse_number, read_json
 
@@ -147,14 +147,12 @@ class Journal:
 
     def append(self, *entries: Mapping[str, Any]) -> None:
         """Add lines that belong together, and see them on the disk. Raises UsageError if that fails."""
-        try:
+        with explaining(self.path, self.fix):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a") as file:
                 file.write("".join(f"{json.dumps(entry, allow_nan=False)}\n" for entry in entries))
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError as error:
-            raise UsageError(f"{self.path}: {error.strerror}; {self.fix}") from None
 
     @contextmanager
     def reading(self) -> Iterator[None]:

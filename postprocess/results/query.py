@@ -26,7 +26,7 @@ from typing import Any
 import polars as pl
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError, propose_word
+from postprocess.base.errors import UsageError, explaining, propose_word
 from postprocess.base.formats import parse_day, parse_utc, plural
 from postprocess.base.grouping import group_pairs
 from postprocess.base.workdir import WorkDirectory
@@ -69,10 +69,8 @@ def list_index_months(directory: Path) -> list[IndexMonth]:
     found: dict[str, dict[Path, tuple[int, int]]] = {}
     for path in store.list_sessions(directory):
         match = NAMED_BY_TIME.fullmatch(path.name.removesuffix(store.SUFFIX))
-        try:
+        with explaining(path, "restore the file or remove it", store.StoreError):
             facts = path.stat()
-        except OSError as error:
-            raise store.StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
         month = found.setdefault(match["month"] if match else NO_MONTH, {})
         month[path] = (facts.st_size, facts.st_mtime_ns)
     return [
@@ -108,7 +106,6 @@ def read_intact_index(path: Path) -> bytes | None:
 
 
 def index_schema() -> pl.Schema:
-    """Return the columns of an index file."""
     return pl.Schema({name: store.SCHEMA[name] for name in INDEX_COLUMNS})
 
 

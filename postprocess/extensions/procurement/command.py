@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.formats import PIPE_COLUMNS, plural, wrap
 from postprocess.base.progress import Progress
 from postprocess.base.sanitize import show_line
@@ -202,11 +202,9 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
 def write(folder: Path, offer: OpenedOffer, rows: list[FormRow]) -> None:
     """Write the form in all three forms, with what was typed before."""
     kept = commitments.read_commitments(folder) if (folder / COMMITMENTS).exists() else None
-    try:
+    with explaining(folder, "choose another folder"):
         pages = commitments.render_form(offer, rows, kept)
         files.replace_files({folder / name: data for name, data in pages.items()})
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror}; choose another folder") from None
 
 
 def add_seal_arguments(parser: Parser) -> None:

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import explaining
 from postprocess.base.grouping import group_pairs
 from postprocess.features.links.detect import Matrix, PairTimes
 from postprocess.model.launch import FinishedLaunch
@@ -136,7 +136,6 @@ def build_sweep(launches: Sequence[FinishedLaunch], per_switch: int = 0) -> Pair
 
 
 def iter_pair_trials(finished: FinishedLaunch) -> Iterator[PairTrials]:
-    """Yield every pair of a launch with its trials."""
     names = list_rank_hosts(finished.run)
     dropped = finished.run.get("dropped", 1)
     for case in finished.records.values():
@@ -195,8 +194,6 @@ def write_pair_trials(directory: Path, session: str, finished: Sequence[Finished
     ]
     buffer = io.BytesIO()
     pl.DataFrame(rows, schema=SCHEMA).write_parquet(buffer)
-    try:
+    with explaining(f"{path}: cannot be written", "make room"):
         files.create_file(path, buffer.getvalue())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
     return path
