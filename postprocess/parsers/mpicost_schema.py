@@ -93,7 +93,6 @@ def check_schema(entry: JsonObject) -> None:
 
 
 def check_end(entry: JsonObject) -> None:
-    """Check what each end record has."""
     entry.get("token", str)
     entry.moment("ended_utc")
     check_packets(entry)

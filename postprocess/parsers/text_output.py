@@ -103,7 +103,6 @@ class NumberedLine:
     text: str
 
     def refused(self, why: str, verdict: Verdict = Verdict.INCOMPLETE) -> OutputError:
-        """Return an error that quotes this line."""
         return OutputError(verdict, f"line {self.number}: {why}: {self.shown}", self.number)
 
     @property

@@ -181,6 +181,5 @@ def format_gauge(
 
 
 def format_sample(name: str, labels: Mapping[str, str], value: float) -> str:
-    """Format one line."""
     words = (f'{key}="{sanitize_line(text).translate(ESCAPED)}"' for key, text in labels.items())
     return f"plumbline_{name}{{{','.join(words)}}} {value!r}"

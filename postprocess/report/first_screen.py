@@ -82,7 +82,6 @@ class News:
 
     @property
     def line(self) -> str:
-        """The whole in one line."""
         if not self.day:
             return "the first night of these cases: there is nothing to hold it against"
         told = [f"{plural(len(item.results), 'case')} {item.what}" for item in self.items]

@@ -138,7 +138,6 @@ def _explain(each: first_screen.NumberedGroup) -> str:
 
 
 def _build_launches(summary: SessionSummary) -> Section:
-    """Build the section of launches that failed."""
     failed = sorted((each for each in summary.launches if each.failed), key=lambda each: each.outcome)
     rows = tuple(
         (

@@ -204,7 +204,6 @@ def programs(finished: Sequence[FinishedLaunch]) -> list[BuiltProgram]:
 
 
 def _launch(finished: FinishedLaunch) -> SummaryLaunch:
-    """Return one launch and how it ended."""
     launch = finished.launch
     return SummaryLaunch(
         program=launch.program,

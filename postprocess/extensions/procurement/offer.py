@@ -101,7 +101,6 @@ class StoredOffer:
 
 
 def locate_session(folder: Path, session: str) -> Path:
-    """Locate what an offer keeps of a session."""
     return folder / SESSIONS / session
 
 
