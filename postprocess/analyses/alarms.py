@@ -14,7 +14,7 @@ from typing import Any, Literal
 import scipy
 
 from postprocess.base import files, strict_json
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.records import Amount, Count, Text, parse_record
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.stats.detection import FALSE_CALLS, compute_limit_distance, extract_scatter
@@ -38,10 +38,10 @@ class NightAlarms:
     regressed: Mapping[str, Amount | None]  #: keys with the slowdown
     common: tuple[str, ...]  #: keys of those of them that one common cause explains
     causes: tuple[str, ...]  #: what was told of such causes
-    said: Mapping[str, str] = field(default_factory=dict)  #: ``real`` or ``false``, by key
+    said: Mapping[str, str] = field(default_factory=dict, kw_only=True)  #: ``real`` or ``false``, by key
     #: Of the keys of cleared cases that were fine on other hosts alone, the hosts that they were slow on.
-    slow_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    suspect: tuple[str, ...] = ()  #: keys of cases that the next night decides about
+    slow_on: Mapping[str, tuple[str, ...]]
+    suspect: tuple[str, ...]  #: keys of cases that the next night decides about
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -79,8 +79,8 @@ def summarise_night_alarms(
         {key: each.slowdown for key, each in slow},
         tuple(key for key, each in slow if each.cause),
         tuple(causes),
-        slow_on={r.case.key: r.slow_on for r in counted if r.slow_on},
-        suspect=tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.SUSPECT)),
+        {r.case.key: r.slow_on for r in counted if r.slow_on},
+        tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.SUSPECT)),
     )
 
 
@@ -142,14 +142,12 @@ def read_alarm_log(path: Path) -> list[NightAlarms]:
 
 
 def _add(path: Path, entry: Mapping[str, Any]) -> None:
-    try:
+    with explaining(f"{path}: cannot be written", "make room"):
         before = files.read_regular(path) if path.exists() else b""
         if before and not before.endswith(b"\n"):
             before += b"\n"  # a line that was cut off stays one by itself, and is refused
         line = json.dumps(entry, allow_nan=False).encode()
         files.replace_files({path: before + line + b"\n"})
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,6 @@ class DriftFinding:
 
     @property
     def slow(self) -> bool:
-        """Whether it is a slowdown."""
         return self.size > 0
 
     @property

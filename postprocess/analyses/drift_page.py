@@ -25,6 +25,7 @@ from postprocess.analyses.drift_report import (
     summarise_drift,
 )
 from postprocess.base.formats import SHOWN, plural
+from postprocess.base.grouping import group_pairs
 from postprocess.report import document, drawing
 from postprocess.report.plots import BAND, LEVELS, Y_LABELS
 
@@ -204,12 +205,9 @@ def build_cluster_section(mark: document.Toned, cluster: Cluster) -> document.Se
 
 
 def build_drift_pictures(changes: Sequence[DriftChange]) -> list[document.Picture]:
-    by_case: dict[str, list[DriftChange]] = {}
-    for change in changes:
-        by_case.setdefault(change.trend.nights.case.key, []).append(change)
     return [
         document.Picture(
             partial(draw_drift_plot, some[0].trend), captions=list(map(format_caption, some)), subject=key
         )
-        for key, some in by_case.items()
+        for key, some in group_pairs((change.trend.nights.case.key, change) for change in changes).items()
     ]

@@ -1,7 +1,9 @@
 """The error that the user can correct: one line, no traceback."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 
 class UsageError(Exception):
@@ -9,6 +11,15 @@ class UsageError(Exception):
 
     The command line prints it and ends with exit status 2.
     """
+
+
+@contextmanager
+def explaining(place: Path | str, fix: str, kind: type[UsageError] = UsageError) -> Iterator[None]:
+    """Turn an OSError within into an error that the user can correct: the place, the reason, the fix."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{place}: {error.strerror}; {fix}") from None
 
 
 #: What an error says of an environment that variables are set for.

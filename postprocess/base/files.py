@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import explaining
 
 LARGEST = 1 << 30  #: bytes of a file that is read whole
 #: What is no file, and never a folder by mistake: by the test of its mode.
@@ -258,12 +258,8 @@ def write_output(path: Path, text: str) -> None:
 
     :raises UsageError: if the file cannot be written.
     """
-    try:
+    with explaining(f"{path}: cannot be written", "make room or choose another place"):
         if path.is_symlink() or (path.exists() and not path.is_file()):
             path.write_text(text)
         else:
             replace_files({path: text.encode()})
-    except OSError as error:
-        raise UsageError(
-            f"{path}: cannot be written: {error.strerror}; make room or choose another place"
-        ) from None

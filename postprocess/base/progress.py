@@ -52,7 +52,6 @@ MOST_TOLD = 50  #: notes that are remembered
 
 
 def format_left(seconds: float) -> str:
-    """Format the time that is left."""
     return duration(max(seconds, LEAST_LEFT))
 
 

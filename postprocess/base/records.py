@@ -8,7 +8,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields
@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 import msgspec
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.formats import parse_decimal
 from postprocess.base.strict_json import format_external, parse_json, parse_number, read_json
 
@@ -113,13 +113,10 @@ def is_measurable(value: float) -> bool:
     return LEAST_MEASURED <= value <= MOST_MEASURED
 
 
-def require_fields(value: Mapping[str, Any], kind: type, but: Collection[str] = ()) -> None:
-    """Refuse an object without a field of a data class, also one with a default. Raises ValueError.
-
-    :param but: fields that came later
-    """
+def require_fields(value: Mapping[str, Any], kind: type) -> None:
+    """Refuse an object without a field of a data class, also one with a default. Raises ValueError."""
     for each in fields(kind):
-        if each.name not in value and each.name not in but:
+        if each.name not in value:
             raise ValueError(f"{each.name}: is missing")
 
 
@@ -150,14 +147,12 @@ class Journal:
 
     def append(self, *entries: Mapping[str, Any]) -> None:
         """Add lines that belong together, and see them on the disk. Raises UsageError if that fails."""
-        try:
+        with explaining(self.path, self.fix):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a") as file:
                 file.write("".join(f"{json.dumps(entry, allow_nan=False)}\n" for entry in entries))
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError as error:
-            raise UsageError(f"{self.path}: {error.strerror}; {self.fix}") from None
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.archive import MOST_FILES
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.sanitize import sanitize_line
 
 MANIFEST, SIGNATURE = "manifest.txt", "manifest.txt.sig"
@@ -53,10 +53,8 @@ def format_manifest(folder: Path) -> str:
 
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file. Raises UsageError if it cannot be read."""
-    try:
+    with explaining(path, "a seal needs every file"):
         return hashlib.sha256(files.read_regular(path)).hexdigest()
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; a seal needs every file") from None
 
 
 def seal(folder: Path, key: Path, namespace: str) -> None:
@@ -166,11 +164,8 @@ def read_small(path: Path, most: int, fix: str) -> bytes:
 
     :raises UsageError: if it is larger, or cannot be read
     """
-    try:
-        with files.open_regular(path) as stream:
-            data = stream.read(most + 1)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; {fix}") from None
+    with explaining(path, fix), files.open_regular(path) as stream:
+        data = stream.read(most + 1)
     if len(data) > most:
         raise UsageError(f"{path}: is larger than {most} bytes; {fix}")
     return data
@@ -181,10 +176,8 @@ def require_file(path: Path, fix: str) -> None:
 
     :raises UsageError: if it is none, or cannot be read
     """
-    try:
+    with explaining(path, fix):
         files.open_regular(path).close()
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; {fix}") from None
 
 
 def find_changes(folder: Path) -> Iterator[str]:

@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from postprocess.base import os_errors as faults
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.os_errors import lock_file
 
 
@@ -64,10 +64,8 @@ class WorkDirectory:
             time.sleep(0.1)
             stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
             session = self.sessions / f"{stamp}-{os.getpid()}"
-        try:
+        with explaining(session, "PLUMBLINE_HOME chooses another place"):
             session.mkdir(parents=True)
-        except OSError as error:
-            raise UsageError(f"{session}: {error.strerror}; PLUMBLINE_HOME chooses another place") from None
         return session
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.formats import DATE_FORMAT, Unit, parse_utc, plural
 from postprocess.base.records import Amount, Count, Measured, Text, parse_record, read_record, require_fields
 from postprocess.calibration.losses import find_loss
@@ -210,10 +210,8 @@ def append_launches(
         "afresh": sorted(case.key for case in afresh),
         "launches": [asdict(launch) for launch in launches],
     }
-    try:
+    with explaining(f"{path}: cannot be written", "make room"):
         files.replace_files({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
     return path
 
 
@@ -244,7 +242,6 @@ def drop_forgotten(launches: Iterable[CalibrationLaunch], begun: Mapping[str, st
 
 
 def restrict_launch(launch: CalibrationLaunch, keys: Iterable[str]) -> CalibrationLaunch:
-    """Restrict a launch to some cases."""
     kept = set(keys) & launch.values.keys()
     return replace(
         launch,
@@ -340,7 +337,7 @@ def read_calibration_header(marker: Path) -> CalibrationHeader:
     """Read the header of an interrupted calibration. Raises UsageError if its file is damaged."""
     try:
         told = read_record(marker, dict[str, Any]) | {"session": marker.parent.name}
-        require_fields(told, CalibrationHeader, ("shell", "transports"))
+        require_fields(told, CalibrationHeader)
         return parse_record(told, CalibrationHeader)
     except (OSError, ValueError) as error:
         fix = "remove it, and its launches are not used"

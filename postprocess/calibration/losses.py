@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from postprocess.base.formats import format_whole, plural
+from postprocess.base.grouping import group_pairs
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch
@@ -86,9 +87,7 @@ def describe_losses(lost: Sequence[LostLaunch], finished: Iterable[FinishedLaunc
         if run.launch.cases:
             launches[family_of(run.launch)] = launches.get(family_of(run.launch), 0) + 1
             cases.setdefault(family_of(run.launch), set()).update(run.launch.cases)
-    groups: dict[tuple[Family, str], list[LostLaunch]] = {}
-    for each in lost:
-        groups.setdefault((each.family, each.loss.kind), []).append(each)
+    groups = group_pairs(((each.family, each.loss.kind), each) for each in lost)
     for (family, kind), some in sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1]))):
         hit = frozenset().union(*(each.cases for each in some))
         whole = all(each.whole for each in some)

@@ -155,7 +155,6 @@ def compare_references(
 def classify_change(
     case: Case, before: Reference | None, after: Reference | None, measured: Mapping[Case, CaseSample]
 ) -> str:
-    """Classify the change of a case, in a word."""
     if after is None:
         return VANISHES
     if before is None:

@@ -210,7 +210,6 @@ class CalibrationProgress:
 
 
 def plan_part_of(case: Case) -> Family:
-    """Return the part of the plan that a case belongs to."""
     return f"{case.system}:{case.partition}", case.environment, case.program
 
 

@@ -158,7 +158,6 @@ def find_few_sessions(group: CalibrationGroup) -> Iterator[StaleFinding]:
 
 
 def find_one_day_calibrations(group: CalibrationGroup) -> Iterator[StaleFinding]:
-    """Find a calibration whose launches are all of one day."""
     if minutes := count_minutes_together([launch["ended_utc"] for launch in group.launches]):
         text = f"all launches within {minutes} min: differences between days are not in them"
         yield group.finding("one moment", False, text)

@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.formats import compute_slowdown, plural
+from postprocess.base.grouping import group_pairs
 from postprocess.calibration import samples
 from postprocess.calibration.ledger import SCHEMA, CalibrationLaunch, locate_ledger, read_ledger_file
 from postprocess.model.case import Case, ReferencePlace
@@ -316,9 +317,7 @@ def find_last_transports(launches: Iterable[CalibrationLaunch]) -> dict[str, lis
 
 def build_series_record(measured: Mapping[Case, samples.CaseSample]) -> list[dict[str, Any]]:
     """Build the series of headlines, one for the cases of the same launches."""
-    families: dict[tuple[int, ...], list[samples.CaseSample]] = {}
-    for _, sample in sorted(measured.items()):
-        families.setdefault(tuple(map(id, sample.launches)), []).append(sample)
+    families = group_pairs((tuple(map(id, sample.launches)), sample) for _, sample in sorted(measured.items()))
     return [
         {
             "launches": [build_launch_record(launch) for launch in family[0].launches],
@@ -393,10 +392,8 @@ def recompute_ledger(work: Path, store: Path) -> Recomputed:
 def write_ledger_file(path: Path, launches: Sequence[CalibrationLaunch], afresh: Sequence[str]) -> None:
     """Write the file of a session's launches in the place of the one that is there."""
     data = {"schema": SCHEMA, "afresh": sorted(afresh), "launches": [asdict(launch) for launch in launches]}
-    try:
+    with explaining(f"{path}: cannot be written", "make room"):
         files.replace_files({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
 
 
 def read_trials(path: Path) -> dict[int, dict[str, TrialSummary]]:

@@ -195,6 +195,7 @@ OPTIONS = {
             HOW,
             "--launches N",
             option_types.parse_launches,
+            "{}",
             "launches of each case, whose median is judged (default: of mpicost as many as detect a slowdown "
             "of 10%% within --seconds-per-layout; else 1)",
         ),

@@ -131,7 +131,6 @@ def describe_alarms(total: alarms.AlarmMonth, nights: Sequence[alarms.NightAlarm
 
 
 def alarms_as_data(nights: Sequence[alarms.NightAlarms]) -> dict[str, Any]:
-    """Return the alarms as plain data."""
     return json.loads(
         json.dumps(
             {

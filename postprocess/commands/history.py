@@ -153,7 +153,6 @@ def find_level(value: float, middle: float, span: float) -> int:
 
 
 def can_encode(text: str, encoding: str) -> bool:
-    """Return whether an encoding has all characters of a text."""
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from postprocess.base.formats import duration, plural, size
+from postprocess.base.grouping import group_pairs
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import SELECTION, add_night_launches, add_options
@@ -70,9 +71,10 @@ def print_full_list(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
         environments.setdefault((job.program, first.partition, layout, tuple(sizes)), []).append(
             first.environment
         )
-    layouts: dict[tuple[str, str, tuple[str, ...], Measured], list[str]] = {}
-    for (program, partition, layout, measured), names in environments.items():
-        layouts.setdefault((program, partition, tuple(names), measured), []).append(layout)
+    layouts = group_pairs(
+        ((program, partition, tuple(names), measured), layout)
+        for (program, partition, layout, measured), names in environments.items()
+    )
     for (program, partition, chosen, measured), alike in layouts.items():
         yield f"{program} on {partition}, {'; '.join(alike)}"
         yield f"  with {', '.join(chosen)}"
@@ -81,10 +83,7 @@ def print_full_list(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
 
 def print_routines(measured: Measured) -> Iterator[str]:
     """Print the routines of a job by their sizes."""
-    routines: dict[str, list[str]] = {}
-    for label, sizes in measured:
-        routines.setdefault(sizes, []).append(label)
-    for sizes, labels in routines.items():
+    for sizes, labels in group_pairs((sizes, label) for label, sizes in measured).items():
         first = f"  {sizes}: "
         yield from textwrap.wrap(", ".join(labels), WIDTH, initial_indent=first, subsequent_indent="    ")
 
@@ -92,9 +91,7 @@ def print_routines(measured: Measured) -> Iterator[str]:
 def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
     """Describe the launches that would not run, why, and how to make them run."""
     skips = {skip.case: skip for launch in planned for skip in launch.skips}
-    programs: dict[tuple[str, bool], list[str]] = {}
-    for skip in skips.values():
-        programs.setdefault((skip.reason, skip.no_program), []).append(skip.case.program)
+    programs = group_pairs(((skip.reason, skip.no_program), skip.case.program) for skip in skips.values())
     for (reason, no_program), of in sorted(programs.items(), key=lambda each: -len(each[1])):
         cases = f"{plural(len(of), 'case')} of {', '.join(sorted({*of}))}"
         lacking = " (./plumbline doctor tells what is missing)" if no_program else ""

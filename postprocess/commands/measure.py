@@ -13,7 +13,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.schedule import LAUNCHES, LaunchTarget
 from postprocess.cli import options
-from postprocess.cli.option_types import parse_count, parse_launches, parse_seconds
+from postprocess.cli.option_types import parse_count, parse_seconds
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Command, Parser
 from postprocess.cli.request import build_request, list_outputs, list_rerun_options, locate_searched
@@ -171,12 +171,8 @@ def add_calibrate_arguments(parser: Parser) -> None:
     options.add_options(parser, *options.SELECTION, trials=options.CALIBRATED_TRIALS)
     how = parser.group(HOW)
     number = how.add_mutually_exclusive_group()
-    number.add_argument(
-        "--launches",
-        type=parse_launches,
-        metavar="N",
-        help=f"launches per case, earlier ones included (default: {LAUNCHES})",
-    )
+    launches = f"launches per case, earlier ones included (default: {LAUNCHES})"
+    options.add_options(parser, "--launches", within=number, launches=launches)
     number.add_argument(
         "--seconds", type=parse_seconds, metavar="SECONDS", help="run as many launches as fit into this time"
     )

@@ -26,9 +26,9 @@ from postprocess.calibration.proposal import Proposal, propose_references
 from postprocess.calibration.samples import CaseSample, collect_samples, list_excluded
 from postprocess.calibration.staleness import CaseNights, StaleFinding
 from postprocess.calibration.update import recompute_ledger, say_line, select_place, update_references
-from postprocess.cli.options import add_json
+from postprocess.cli.options import add_json, add_options
 from postprocess.cli.output_files import add_output_directory
-from postprocess.cli.parser import READ, WHERE, Command, Parser
+from postprocess.cli.parser import READ, Command, Parser
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import JUDGED
@@ -177,12 +177,7 @@ class Partition:
 
 
 def add_age_arguments(parser: Parser) -> None:
-    parser.group(WHERE).add_argument(
-        "--site",
-        default="local",
-        metavar="NAME",
-        help="site file, by name or path (default: local, this machine)",
-    )
+    add_options(parser, "--site")
     add_json(parser)
 
 

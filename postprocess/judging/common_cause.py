@@ -64,7 +64,6 @@ class JudgedSlowdown:
 
     @property
     def slow(self) -> bool:
-        """Whether it is slow by itself."""
         return self.result.verdict == Verdict.REGRESSED
 
     @property

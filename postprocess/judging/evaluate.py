@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
 from postprocess.base.formats import compute_slowdown, format_comparison, plural, quantity
+from postprocess.base.grouping import group_pairs
 from postprocess.model.case import Case
 from postprocess.model.conditions import is_bound
 from postprocess.model.launch import FinishedLaunch
@@ -205,10 +206,7 @@ def evaluate_launches(
 
     :param calibrating: whether these launches made references; see :func:`evaluate_case`
     """
-    launches: dict[Case, list[FinishedLaunch]] = {}
-    for run in finished:
-        for case in run.launch.cases:
-            launches.setdefault(case, []).append(run)
+    launches = group_pairs((case, run) for run in finished for case in run.launch.cases)
     results = [
         replace(
             evaluate_safely(case, launches[case], catalog, calibrating),
@@ -337,10 +335,11 @@ def select_alike(
     """
     if catalog.reference(case) is None:
         return list(measured)
-    groups: dict[int, list[tuple[Measurement, FinishedLaunch]]] = {}
-    for found, launch in measured:
-        if reference := catalog.reference(case, locate_case(found.core_latency)):
-            groups.setdefault(id(reference), []).append((found, launch))
+    groups = group_pairs(
+        (id(reference), (found, launch))
+        for found, launch in measured
+        if (reference := catalog.reference(case, locate_case(found.core_latency)))
+    )
     return max(groups.values(), key=len, default=[])
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from postprocess.base.formats import DATE_FORMAT, compute_slowdown, format_slower, parse_utc, plural
+from postprocess.base.grouping import group_pairs
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import INSIDE, JUDGED, CaseResult, Verdict
@@ -109,10 +110,7 @@ def read_history(store: Path, cases: Iterable[Case]) -> SessionHistory:
         .unique(("key", "session"))
         .sort("started_utc", "session", descending=True)
     )
-    found: dict[str, list[JudgedSession]] = {}
-    for row in rows.iter_rows(named=True):
-        found.setdefault(row["key"], []).append(_read_session(row))
-    return SessionHistory(found)
+    return SessionHistory(group_pairs((row["key"], _read_session(row)) for row in rows.iter_rows(named=True)))
 
 
 def _read_session(row: Mapping[str, Any]) -> JudgedSession:

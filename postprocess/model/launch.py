@@ -145,5 +145,4 @@ class LaunchOutcome:
 
 
 def fail_launch(verdict: Verdict, reason: str, job_end: Ending | None = None) -> LaunchOutcome:
-    """Return the outcome of a failed launch, without values."""
     return LaunchOutcome(None, verdict, reason, job_end)

@@ -85,7 +85,6 @@ class PlannedLaunch:
     standard_abi: str = ""
 
     def skip_all(self, reason: str) -> PlannedLaunch:
-        """Return this launch with all of its cases skipped."""
         skips = tuple(SkippedCase(case, reason) for case in self.cases)
         return replace(self, cases=(), skips=self.skips + skips)
 

@@ -7,7 +7,7 @@ plan tells which are missing.
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 from postprocess.model.routines.benchmark import THREADS
@@ -51,21 +51,13 @@ def parse_imb(text: str) -> text_output.ProgramOutput:
         or not of IMB.
     """
     _check_data(text)
-    lines, foreign = text_output.separate_lines(text_output.split_whole_lines(text), _is_title, _is_own)
     reader = _Reader()
-    with text_output.explaining_writer(lines):
-        for line in lines:
-            reader.take(line)
-        output = reader.finish()
-    return replace(output, foreign=foreign.count, first_foreign=foreign.first)
+    # all lines that IMB prints are comments or rows
+    return text_output.read_output(text, reader.take, reader.finish, _is_title, lambda _: False)
 
 
 def _is_title(text: str) -> bool:
     return bool(_BANNER.fullmatch(text.rstrip(" ")))
-
-
-def _is_own(_: str) -> bool:
-    return False  # all lines that IMB prints are comments or rows
 
 
 def _check_data(text: str) -> None:

@@ -12,7 +12,7 @@ SLACK = 1e-6  #: relative, of sums of numbers that were rounded
 
 
 def parse_lateness(end: JsonObject, run: JsonObject) -> Lateness | None:
-    """Parse what an end record tells; None where it has none, as those of older suites.
+    """Parse what an end record tells; None where nobody watched.
 
     :raises ValueError: ``lateness.key: what is wrong with it``
     """

@@ -82,7 +82,7 @@ class LaunchRecords(LaunchProvenance):
 
     @cached_property
     def lateness(self) -> Lateness | None:
-        """Who was held up; None of older suites."""
+        """Who was held up; None where nobody watched."""
         return parse_lateness(JsonObject(self.end), JsonObject(self.run))
 
     @property

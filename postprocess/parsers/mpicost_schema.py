@@ -93,14 +93,13 @@ def check_schema(entry: JsonObject) -> None:
 
 
 def check_end(entry: JsonObject) -> None:
-    """Check what each end record has."""
     entry.get("token", str)
     entry.moment("ended_utc")
     check_packets(entry)
 
 
 def check_packets(entry: JsonObject) -> None:
-    """Check the number of packets that the kernel tells, -1 where it tells none; older records lack it."""
+    """Check the number of packets that the kernel tells, -1 where it tells none; simulated ones lack it."""
     if TCP_PACKETS in entry.fields:
         entry.integer(TCP_PACKETS, least=-1)
 

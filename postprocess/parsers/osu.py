@@ -5,7 +5,7 @@ and data types are all the same grammar: a title, comments, a line of header wor
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from postprocess.model.routines.benchmark import WHOLE_START
 from postprocess.model.verdict import Verdict
@@ -76,13 +76,8 @@ def parse_osu(text: str) -> text_output.ProgramOutput:
     """
     _check_data(text)
     _check_end(text)
-    lines, foreign = text_output.separate_lines(text_output.split_whole_lines(text), _is_title, _is_own)
     reader = _Reader()
-    with text_output.explaining_writer(lines):
-        for line in lines:
-            reader.take(line)
-        output = reader.finish()
-    return replace(output, foreign=foreign.count, first_foreign=foreign.first)
+    return text_output.read_output(text, reader.take, reader.finish, _is_title, _is_own)
 
 
 def _check_data(text: str) -> None:

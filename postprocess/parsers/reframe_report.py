@@ -201,7 +201,6 @@ def find_blocking_test(entries: Sequence[ReportedTest], blocked: ReportedTest) -
 def find_test_entry(
     entries: Sequence[ReportedTest], test: str, partition: str, environment: str
 ) -> ReportedTest | None:
-    """Find the entry of a launch."""
     wanted = (test, partition, environment)
     found = [each for each in entries if (each.test, each.partition, each.environment) == wanted]
     return found[-1] if found else None

@@ -8,9 +8,8 @@ is here: a line is taken whole and unchanged or refused with its number.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from postprocess.base.sanitize import sanitize_line
@@ -104,7 +103,6 @@ class NumberedLine:
     text: str
 
     def refused(self, why: str, verdict: Verdict = Verdict.INCOMPLETE) -> OutputError:
-        """Return an error that quotes this line."""
         return OutputError(verdict, f"line {self.number}: {why}: {self.shown}", self.number)
 
     @property
@@ -224,17 +222,31 @@ WRITERS = (
 )
 
 
-@dataclass(frozen=True)
-class ForeignLines:
-    """The lines of others in one output."""
+def read_output(
+    text: str,
+    take: Callable[[NumberedLine], None],
+    finish: Callable[[], ProgramOutput],
+    is_title: Callable[[str], bool],
+    is_own: Callable[[str], bool],
+) -> ProgramOutput:
+    """Read an output by what takes each line of the program, and counts those of others.
 
-    count: int = 0
-    first: str = ""  #: harmless and short
+    ``is_title`` and ``is_own`` as in :func:`separate_lines`.
+    """
+    own, foreign = separate_lines(split_whole_lines(text), is_title, is_own)
+    try:
+        for line in own:
+            take(line)
+        output = finish()
+    except OutputError as error:
+        raise explain_writer(error, own) from None
+    first = next((line.shown for line in foreign if line.shown.strip("-")), "")
+    return replace(output, foreign=len(foreign), first_foreign=first)
 
 
 def separate_lines(
     lines: Sequence[NumberedLine], is_title: Callable[[str], bool], is_own: Callable[[str], bool]
-) -> tuple[list[NumberedLine], ForeignLines]:
+) -> tuple[list[NumberedLine], list[NumberedLine]]:
     """Separate the lines of a program, without tags, from those of others.
 
     :param is_title: whether a text is a line with which the program begins.
@@ -248,8 +260,7 @@ def separate_lines(
         block = 0 if is_own(rest[0].text) else count_foreign(rest[:MOST_OF_HELP])
         (foreign if block else own).extend(rest[: block or 1])
         del rest[: block or 1]
-    first = next((line.shown for line in foreign if line.shown.strip("-")), "")
-    return own, ForeignLines(len(foreign), first)
+    return own, foreign
 
 
 def cut_tag(tag: re.Pattern[str], text: str) -> str:
@@ -313,16 +324,12 @@ def is_harmless(text: str) -> bool:
     return bool(WARNING.search(text[:200])) or not DOUBTFUL.search(text)
 
 
-@contextmanager
-def explaining_writer(lines: Sequence[NumberedLine]) -> Iterator[None]:
+def explain_writer(error: OutputError, lines: Sequence[NumberedLine]) -> OutputError:
     """Add to the error on a line who wrote it, if that is known, and how to send it elsewhere."""
-    try:
-        yield
-    except OutputError as error:
-        text = next((line.text for line in lines if line.number == error.line), "")
-        for name, pattern, setting in WRITERS:
-            if pattern.search(text):
-                where = "; {} (--set-env, or env_vars of the site) sends it elsewhere"
-                told = f"{name} wrote this{where.format(setting) if setting else ''}"
-                raise OutputError(error.verdict, f"{error.message} ({told})", error.line) from None
-        raise
+    text = next((line.text for line in lines if line.number == error.line), "")
+    for name, pattern, setting in WRITERS:
+        if pattern.search(text):
+            where = "; {} (--set-env, or env_vars of the site) sends it elsewhere"
+            told = f"{name} wrote this{where.format(setting) if setting else ''}"
+            return OutputError(error.verdict, f"{error.message} ({told})", error.line)
+    return error

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from postprocess.base import formats
 from postprocess.base.formats import find_better_direction, plural, quantity
+from postprocess.base.grouping import group_pairs
 from postprocess.model.verdict import HEALTHY, WORTH_A_LOOK, CaseResult, Verdict, find_varying_fields
 from postprocess.report.curves import MANY_CASES, Curves, PlacedCase
 from postprocess.report.first_screen import Past, Step, find_epochs
@@ -295,9 +296,7 @@ def _choose_columns(results: Sequence[CaseResult], lean: bool) -> list[CaseColum
 
 def _find_conditions(results: Sequence[CaseResult]) -> tuple[str, ...]:
     """Find the conditions in which the cases of one program differ: elsewhere the program tells them."""
-    own: dict[str, list[CaseResult]] = {}
-    for result in results:
-        own.setdefault(result.case.program, []).append(result)
+    own = group_pairs((result.case.program, result) for result in results)
     found = {name for each in own.values() for name in find_varying_fields(each, CONDITIONS)}
     return tuple(name for name in CONDITIONS if name in found)
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from postprocess.base import formats
 from postprocess.base.formats import SECONDS, size
+from postprocess.base.grouping import group_pairs
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import program_sort_key
@@ -131,7 +132,9 @@ def _choose_y(scales: Scales, factor: float) -> list[float]:
 
 
 def _draw_line(line: panels.PanelLine, scales: Scales) -> str:
-    outline = "".join(_draw_band(run, scales) for run in _split(line.points))
+    outline = "".join(
+        _draw_band([point for _, point in run], scales) for run in panels.list_banded(line.points)
+    )
     bands = f'<path class="b" d="{outline}"/>' if outline else ""
     course, dots, broken = _draw_course(line.points, scales)
     rings = "".join(
@@ -169,19 +172,6 @@ def _draw_band(run: Sequence[panels.Point], scales: Scales) -> str:
     upper = "L".join(f"{x} {high}" for x, _, high in ends)
     lower = "L".join(f"{x} {low}" for x, low, _ in reversed(ends))
     return f"M{upper}L{lower}z"
-
-
-def _split(points: Sequence[panels.Point]) -> Iterator[list[panels.Point]]:
-    """Yield the stretches of neighbours that all have a band."""
-    run: list[panels.Point] = []
-    for point in points:
-        if point.band and point.band[0] > 0:
-            run.append(point)
-        elif run:
-            yield run
-            run = []
-    if run:
-        yield run
 
 
 def _text(x: int, y: int, kind: str, text: str) -> str:
@@ -268,9 +258,7 @@ class _Titles:
     """What names a diagram beside its routine: what differs among the cases of a program."""
 
     def __init__(self, results: Sequence[CaseResult]) -> None:
-        own: dict[str, list[CaseResult]] = {}
-        for result in results:
-            own.setdefault(result.case.program, []).append(result)
+        own = group_pairs((result.case.program, result) for result in results)
         self.qualifiers = {name: find_varying_fields(own[name], QUALIFIERS) for name in own}
         self.densest = panels.find_densest_layouts(results)
 

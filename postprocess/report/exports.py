@@ -1,9 +1,10 @@
 """A session for other programs: JUnit's XML, and metrics in OpenMetrics' text format."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -97,6 +98,8 @@ def build_session_error(summary: SessionSummary) -> ET.Element:
 #: Of a case, told by labels.
 PARTS = (*("system", "partition", "environment", "program", "routine", "peer", "variant", "layout"), "bytes")
 NOTHING_MORE: Mapping[Any, Any] = {}
+#: Its name, what it is, and its numbers by their labels; what has no number is left out.
+Gauge = tuple[str, str, Sequence[tuple[Mapping[str, str], float | None]]]
 ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
@@ -123,35 +126,42 @@ def format_openmetrics(
     """
     site = {"site": summary.site}
     ended = datetime.fromisoformat(summary.ended_utc.replace("Z", "+00:00")).timestamp()
-    lines = [
-        *format_gauge("session_end_seconds", "When the session ended, in Unix time.", ended, site),
-        *format_gauge("session_exit_status", "0 if every case is healthy.", summary.exit_status, site),
-        *format_count_metrics(summary, site),
-        *format_node_metrics(nodes, site),
+    counts = Counter(result.verdict for result in summary.results)
+    gauges: list[Gauge] = [
+        ("session_end_seconds", "When the session ended, in Unix time.", [({}, ended)]),
+        ("session_exit_status", "0 if every case is healthy.", [({}, summary.exit_status)]),
+        (
+            "cases",
+            "Cases of the session with this verdict.",
+            [({"verdict": str(verdict)}, counts[verdict]) for verdict in Verdict],
+        ),
     ]
-    healthy = {
-        each: float(each.counts_as_healthy(summary.strict) and each.verdict is not Verdict.SUSPECT)
-        for each in summary.results
-    }
-    limits = {each: each.detectable for each in summary.results}
-    moments = {each: calibrated.get(each.case) for each in summary.results}
-    spreads = {each: each.spread for each in summary.results}
-    values = {each: each.value for each in summary.results}
-    references = {each: each.reference for each in summary.results}
-    slowdowns = {each: each.slowdown for each in summary.results}
-    for name, told, found in (
-        ("case_healthy", "1 if the case does not fail the session and is not suspect.", healthy),
-        ("case_value", "Judged value of the case, in the unit of its label.", values),
-        ("case_reference", "Center of its reference, in the same unit.", references),
-        ("case_slowdown", "How many times as slow as its reference.", slowdowns),
-        ("case_detectable", "Smallest slowdown that one night calls, as a fraction.", limits),
-        ("case_spread", "Standard deviation of the logarithm of values, all in all.", spreads),
-        ("case_reference_seconds", "When its reference was measured, in Unix time.", moments),
+    for name, told in (
+        ("usable", "Nodes of the partition that jobs can use."),
+        ("away", "Nodes of the partition that are down or taken out."),
     ):
-        lines += [f"# HELP plumbline_{name} {told}", f"# TYPE plumbline_{name} gauge"]
-        for result, number in found.items():
-            if number is not None:
-                lines.append(format_sample(name, {**site, **list_labels(result)}, number))
+        samples = [({"partition": place}, getattr(counted, name)) for place, counted in nodes.items()]
+        gauges.append((f"nodes_{name}", told, samples))
+    read: Callable[[CaseResult], float | None]
+    for name, told, read in (
+        (
+            "healthy",
+            "1 if the case does not fail the session and is not suspect.",
+            lambda each: float(each.counts_as_healthy(summary.strict) and each.verdict is not Verdict.SUSPECT),
+        ),
+        ("value", "Judged value of the case, in the unit of its label.", attrgetter("value")),
+        ("reference", "Center of its reference, in the same unit.", attrgetter("reference")),
+        ("slowdown", "How many times as slow as its reference.", attrgetter("slowdown")),
+        ("detectable", "Smallest slowdown that one night calls, as a fraction.", attrgetter("detectable")),
+        ("spread", "Standard deviation of the logarithm of values, all in all.", attrgetter("spread")),
+        (
+            "reference_seconds",
+            "When its reference was measured, in Unix time.",
+            lambda each: calibrated.get(each.case),
+        ),
+    ):
+        gauges.append((f"case_{name}", told, [(list_labels(each), read(each)) for each in summary.results]))
+    lines = (line for gauge in gauges for line in format_gauge(site, *gauge))
     return "\n".join([*lines, "# EOF", ""])
 
 
@@ -160,36 +170,16 @@ def list_labels(result: CaseResult) -> dict[str, str]:
     return {name: str(getattr(result.case, name)) for name in PARTS} | {"unit": result.unit}
 
 
-def format_count_metrics(summary: SessionSummary, site: Mapping[str, str]) -> Iterator[str]:
-    """Format how many cases have each verdict, those of no case included."""
-    yield "# HELP plumbline_cases Cases of the session with this verdict."
-    yield "# TYPE plumbline_cases gauge"
-    for verdict in Verdict:
-        number = sum(result.verdict is verdict for result in summary.results)
-        yield format_sample("cases", {**site, "verdict": str(verdict)}, number)
-
-
-def format_node_metrics(nodes: Mapping[str, PartitionNodes], site: Mapping[str, str]) -> Iterator[str]:
-    """Format how many nodes of each partition could be used, and how many could not."""
-    counts = (
-        ("nodes_usable", "Nodes of the partition that jobs can use.", "usable"),
-        ("nodes_away", "Nodes of the partition that are down or taken out.", "away"),
-    )
-    for name, told, attribute in counts:
-        yield f"# HELP plumbline_{name} {told}"
-        yield f"# TYPE plumbline_{name} gauge"
-        for partition, counted in nodes.items():
-            labels = {**site, "partition": partition}
-            yield format_sample(name, labels, getattr(counted, attribute))
-
-
-def format_gauge(name: str, told: str, value: float, labels: Mapping[str, str]) -> Iterator[str]:
+def format_gauge(
+    site: Mapping[str, str], name: str, told: str, samples: Sequence[tuple[Mapping[str, str], float | None]]
+) -> Iterator[str]:
     yield f"# HELP plumbline_{name} {told}"
     yield f"# TYPE plumbline_{name} gauge"
-    yield format_sample(name, labels, value)
+    for labels, number in samples:
+        if number is not None:
+            yield format_sample(name, {**site, **labels}, number)
 
 
 def format_sample(name: str, labels: Mapping[str, str], value: float) -> str:
-    """Format one line."""
     words = (f'{key}="{sanitize_line(text).translate(ESCAPED)}"' for key, text in labels.items())
     return f"plumbline_{name}{{{','.join(words)}}} {value!r}"

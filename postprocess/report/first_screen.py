@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from postprocess.base import formats
 from postprocess.base.formats import plural
+from postprocess.base.grouping import group_pairs
 from postprocess.model.case import LaunchPlace
 from postprocess.model.groups import CaseGroup
 from postprocess.model.options import OF_A_TRIAL, OF_LAUNCHES, SELECTING, select_words
@@ -81,7 +82,6 @@ class News:
 
     @property
     def line(self) -> str:
-        """The whole in one line."""
         if not self.day:
             return "the first night of these cases: there is nothing to hold it against"
         told = [f"{plural(len(item.results), 'case')} {item.what}" for item in self.items]
@@ -91,10 +91,11 @@ class News:
 def find_news(summary: SessionSummary, past: Past) -> News:
     """Find what is new since the last night in which each case was measured."""
     before = {key: nights[-2] for key, nights in past.nights.items() if len(nights) > 1}
-    kinds: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in overview.sort_by_severity(summary.results):
-        if kind := _find_change(result, before.get(result.case.key), summary.strict):
-            kinds.setdefault(kind, []).append(result)
+    kinds = group_pairs(
+        (kind, result)
+        for result in overview.sort_by_severity(summary.results)
+        if (kind := _find_change(result, before.get(result.case.key), summary.strict))
+    )
     unknown = [
         each for each in summary.results if before and each.value is not None and each.case.key not in before
     ]

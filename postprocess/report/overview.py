@@ -14,6 +14,7 @@ import numpy as np
 
 from postprocess.base import formats
 from postprocess.base.formats import format_slowdown, format_whole, plural
+from postprocess.base.grouping import group_pairs
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.groups import CaseGroup, describe_reason, group_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES, MOST_SESSIONS
@@ -139,9 +140,7 @@ def build_sensitivity_rows(
     results: Sequence[CaseResult], name: Callable[[CaseResult], tuple[str, ...]]
 ) -> list[SensitivityRow]:
     """Build a row for each name, in their order."""
-    found: dict[tuple[str, ...], list[CaseResult]] = {}
-    for result in results:
-        found.setdefault(name(result), []).append(result)
+    found = group_pairs((name(result), result) for result in results)
 
     def order(key: tuple[str, ...]) -> tuple[object, ...]:
         return program_sort_key(key[0]), key[1], SIZES.index(key[2]) if key[2:] else 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from postprocess.base.formats import SECONDS
 from postprocess.model.verdict import CaseResult
@@ -84,6 +85,12 @@ def build_lines(
         PanelLine(name, styles[name], tuple(sorted(points, key=lambda p: p.x)))
         for name, points in found.items()
     )
+
+
+def list_banded(points: Sequence[Point]) -> list[list[tuple[int, Point]]]:
+    """List the stretches of neighbours that all have a band, each point with its place."""
+    stretches = groupby(enumerate(points), lambda each: bool(each[1].band and each[1].band[0] > 0))
+    return [list(stretch) for banded, stretch in stretches if banded]
 
 
 def thin_values(values: Sequence[int], most: int) -> list[int]:

@@ -1,7 +1,7 @@
 """The pictures of the report and the signs of their legends, each as inline SVG."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
@@ -167,27 +167,14 @@ def _bands(axes: Axes, line: panels.PanelLine, places: Sequence[float]) -> None:
     """Shade the bands between neighbours that both have one; a lone band is a bar."""
     colour = drawing.SERIES[line.style % len(drawing.SERIES)]
     ends = axes.get_ylim()
-    for run in _runs(line.points):
-        bands = [line.points[n].band or (0.0, 0.0) for n in run]
+    for run in panels.list_banded(line.points):
+        bands = [point.band or (0.0, 0.0) for _, point in run]
         lower, upper = (np.clip([b[side] for b in bands], *ends) for side in (0, 1))
-        x = [places[n] for n in run]
+        x = [places[n] for n, _ in run]
         if len(run) > 1:
             axes.fill_between(x, lower, upper, color=colour, alpha=0.13, linewidth=0)
         else:
             axes.vlines(x, lower, upper, color=colour, alpha=0.25, linewidth=7)
-
-
-def _runs(points: Sequence[panels.Point]) -> Iterator[list[int]]:
-    """Return the stretches of neighbouring points that all have a band."""
-    run: list[int] = []
-    for number, point in enumerate(points):
-        if point.band and point.band[0] > 0:
-            run.append(number)
-        elif run:
-            yield run
-            run = []
-    if run:
-        yield run
 
 
 def _write_values(axes: Axes, line: panels.PanelLine, place: float, unit: str) -> None:

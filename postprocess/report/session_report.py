@@ -6,6 +6,7 @@ from typing import Any
 
 from postprocess.base import formats, sanitize
 from postprocess.base.formats import TextTable
+from postprocess.base.grouping import group_pairs
 from postprocess.model.groups import count_lines
 from postprocess.model.verdict import CaseResult, count_verdicts, find_varying_fields
 from postprocess.report import document, first_screen, overview, panels, plots, trial_selection
@@ -137,7 +138,6 @@ def _explain(each: first_screen.NumberedGroup) -> str:
 
 
 def _build_launches(summary: SessionSummary) -> Section:
-    """Build the section of launches that failed."""
     failed = sorted((each for each in summary.launches if each.failed), key=lambda each: each.outcome)
     rows = tuple(
         (
@@ -323,7 +323,5 @@ def render_html(
 def _qualifiers(results: Sequence[CaseResult]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return, by program and routine, the fields in which its cases differ, to be shown with each case."""
     everywhere = find_varying_fields(results, PLACES)
-    found: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in results:
-        found.setdefault((result.case.program, result.case.routine), []).append(result)
+    found = group_pairs(((result.case.program, result.case.routine), result) for result in results)
     return {place: everywhere + find_varying_fields(own, CONDITIONS) for place, own in found.items()}

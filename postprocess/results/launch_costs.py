@@ -101,7 +101,6 @@ def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
 
 
 def launch_place_of(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:
-    """Return place and number of a planned launch."""
     return LaunchPlace.of_launch(launch), launch.number
 
 

@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.model.verdict import HEALTHY
 from postprocess.results.store import SCHEMA, SUFFIX, VERSION, StoreError, list_sessions, read_session
 
@@ -199,10 +199,8 @@ def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loa
 
 def compute_digest(path: Path) -> str:
     """Compute the sha256 of a file. Raises StoreError if it cannot be read."""
-    try:
+    with explaining(path, "restore the file or remove it", StoreError):
         return hashlib.sha256(files.read_regular(path)).hexdigest()
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
 
 
 def load_session(connection: psycopg.Connection, path: Path, session: str, digest: str) -> int | None:

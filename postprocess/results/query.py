@@ -26,8 +26,9 @@ from typing import Any
 import polars as pl
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError, propose_word
+from postprocess.base.errors import UsageError, explaining, propose_word
 from postprocess.base.formats import parse_day, parse_utc, plural
+from postprocess.base.grouping import group_pairs
 from postprocess.base.workdir import WorkDirectory
 from postprocess.results import store
 from postprocess.results.store import read_session
@@ -68,10 +69,8 @@ def list_index_months(directory: Path) -> list[IndexMonth]:
     found: dict[str, dict[Path, tuple[int, int]]] = {}
     for path in store.list_sessions(directory):
         match = NAMED_BY_TIME.fullmatch(path.name.removesuffix(store.SUFFIX))
-        try:
+        with explaining(path, "restore the file or remove it", store.StoreError):
             facts = path.stat()
-        except OSError as error:
-            raise store.StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
         month = found.setdefault(match["month"] if match else NO_MONTH, {})
         month[path] = (facts.st_size, facts.st_mtime_ns)
     return [
@@ -107,7 +106,6 @@ def read_intact_index(path: Path) -> bytes | None:
 
 
 def index_schema() -> pl.Schema:
-    """Return the columns of an index file."""
     return pl.Schema({name: store.SCHEMA[name] for name in INDEX_COLUMNS})
 
 
@@ -187,8 +185,7 @@ def read_headlines(
 
     ``keys``: only these cases. ``since``: only sessions that started at this time or later, UTC, as in
     ``2026-11-21`` or ``2026-11-21T01:30:00Z``. ``modes``: only sessions of these modes, nights unless
-    told otherwise, None for all. Files of version 1 do not tell whether they are nights or calibrations, and
-    are left out unless ``modes`` has the empty word too: a calibration taken for a night would be an alarm.
+    told otherwise, None for all.
     A session of the future, of a clock that was wrong, is left out: it would be the last one for years.
     ``columns``: those wanted, of ``COLUMNS`` of ``headline_index``; the fewer, the less memory. ``say``: told
     what takes long. Values are in ``unit`` of their row.
@@ -303,7 +300,5 @@ def collect_nights(frame: pl.DataFrame, most: int) -> dict[str, tuple[Night, ...
         .tail(most)
         .collect()
     )
-    found: dict[str, list[Night]] = {}
-    for row in nights.iter_rows(named=True):
-        found.setdefault(row["key"], []).append(build_night(row))
+    found = group_pairs((row["key"], build_night(row)) for row in nights.iter_rows(named=True))
     return {key: tuple(own) for key, own in found.items()}

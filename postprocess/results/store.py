@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.formats import SECONDS, UNITS
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
@@ -154,10 +154,8 @@ def list_sessions(directory: Path) -> list[Path]:
 
     :raises StoreError: if the folder cannot be read.
     """
-    try:
+    with explaining(directory, "run a session or name another", StoreError):
         return sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
-    except OSError as error:
-        raise StoreError(f"{directory}: {error.strerror}; run a session or name another") from None
 
 
 def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -200,10 +198,8 @@ def _find_impossible_column(frame: pl.DataFrame) -> str:
 
 def _intact(path: Path) -> bytes:
     """Read a file, and check that it is as it was written."""
-    try:
+    with explaining(path, "restore the file or name another", StoreError):
         data = files.read_regular(path)
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}; restore the file or name another") from None
     if not files.is_intact(data):
         raise StoreError(f"{path}: is damaged, its checksum is wrong; restore or remove it")
     return data
@@ -287,23 +283,14 @@ def build_row(session: str, started: str, finished: FinishedLaunch, result: Case
     )
     if measured is None:
         return base
-    base = replace(
+    record = measured.record
+    return replace(
         base,
         unit=measured.unit,
         value=measured.value,
         figures=json.dumps(dict(measured.figures)),
         summary=measured.summary,
-    )
-    record = measured.record
-    if record is None:
-        return base
-    return replace(
-        base,
-        t_max=record.t_max,
-        t_min=record.t_min,
-        t_global=record.t_global,
-        skew=record.skew,
-        late=record.late,
+        **({name: getattr(record, name) for name in (*SERIES, "late")} if record else {}),
     )
 
 

@@ -204,7 +204,6 @@ def programs(finished: Sequence[FinishedLaunch]) -> list[BuiltProgram]:
 
 
 def _launch(finished: FinishedLaunch) -> SummaryLaunch:
-    """Return one launch and how it ended."""
     launch = finished.launch
     return SummaryLaunch(
         program=launch.program,
@@ -225,12 +224,9 @@ def _launch(finished: FinishedLaunch) -> SummaryLaunch:
 
 
 FIX = "run the session again, or report with the Plumbline that wrote it"
-#: Keys of a case that must be there; of hosts the log of alarms tells.
 #: What only the session itself knows of a result, and its value elsewhere
 OWN: dict[str, Any] = {"slow_on": (), "elsewhere": False, "core_latency": None}
-#: Keys that an earlier Plumbline did not write, of which the default is meant then
-LATER = ("outdated", "latency_ratio")
-WANTED = {each.name for each in fields(CaseResult)} - {"case", "summary", *OWN, *LATER}
+WANTED = {each.name for each in fields(CaseResult)} - {"case", "summary", *OWN}
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from postprocess.base.grouping import group_pairs
 from postprocess.model.case import Case
 from postprocess.model.reference import Prior, Reference
 from postprocess.stats.band import LARGE_BYTES
@@ -44,13 +45,9 @@ CaseGroup = tuple[str, int]
 
 def add_priors(references: Mapping[Case, Reference]) -> dict[Case, Reference]:
     """Return the references with the prior of their group, or of their program where the group is too small."""
-    programs: dict[str, list[Reference]] = {}
-    for reference in references.values():
-        programs.setdefault(reference.case.program, []).append(reference)
+    programs = group_pairs((reference.case.program, reference) for reference in references.values())
     everybody = {name: estimate_prior(members) for name, members in programs.items()}
-    families: dict[CaseGroup, list[Reference]] = {}
-    for reference in references.values():
-        families.setdefault(group_of(reference.case), []).append(reference)
+    families = group_pairs((group_of(reference.case), reference) for reference in references.values())
     priors = {key: estimate_prior(members) or everybody[key[0]] for key, members in families.items()}
     return {case: replace(each, prior=priors[group_of(case)]) for case, each in references.items()}
 

@@ -204,7 +204,6 @@ def find_module_folders(bench: Bench) -> list[Path]:
 
 
 def split_number(version: str) -> tuple[int, ...]:
-    """Split a version of numbers alone."""
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 

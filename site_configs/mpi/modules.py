@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from postprocess.base.grouping import group_pairs
 from postprocess.base.processes import run_captured
 from postprocess.base.sanitize import quote_word
 from site_configs.mpi.family import Unusable, join_lines
@@ -186,9 +187,7 @@ def group_modules(modules: Iterable[str]) -> list[list[str]]:
 
     Names of an MPI alone and with a version come first: of two that bring one wrapper, the later is dropped.
     """
-    groups: dict[str, list[str]] = {}
-    for module in modules:
-        groups.setdefault(name_without_version(module), []).append(module)
+    groups = group_pairs((name_without_version(module), module) for module in modules)
     ordered = sorted(groups, key=lambda name: (find_mpi_start(name) > 0, groups[name] == [name]))
     return [sorted(groups[name], key=version_sort_key, reverse=True) for name in ordered]
 

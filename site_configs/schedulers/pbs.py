@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from postprocess.base.grouping import group_pairs
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.schedulers.base import PALS, Ask, NodeKind, Queue, Scheduler, UsableNodes, describe_nodes
 
@@ -89,9 +90,7 @@ def merge_vnodes(vnodes: Sequence[Stanza], notes: list[str]) -> list[Stanza]:
 
     A host whose parts differ in size stays one node. It is unusable if one of its parts is.
     """
-    hosts: dict[str, list[Stanza]] = {}
-    for name, told in vnodes:
-        hosts.setdefault(told.get("resources_available.host", name), []).append((name, told))
+    hosts = group_pairs((told.get("resources_available.host", name), (name, told)) for name, told in vnodes)
     merged, parts = [], Counter[int]()
     for host, own in hosts.items():
         if len(own) == 1:

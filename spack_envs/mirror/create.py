@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.os_errors import lock_errors
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -116,10 +116,8 @@ def make_scratch_folder(folder: Path) -> Iterator[Path]:
     """
     for path in folder.glob(f"{INCOMING}*"):
         shutil.rmtree(path, ignore_errors=True)
-    try:
+    with explaining(folder, "name a directory that you may write"):
         scratch = Path(tempfile.mkdtemp(prefix=INCOMING, dir=folder))
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror}; name a directory that you may write") from None
     try:
         yield scratch
     finally:

@@ -9,9 +9,8 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural, render_text, wrap_all
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import parse_launches
 from postprocess.cli.options import PLACES, SURROUNDINGS, add_json, add_options
-from postprocess.cli.parser import HOW, WHAT, Parser
+from postprocess.cli.parser import WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.extensions.agreement import compare, report
 from postprocess.extensions.agreement.bindings import ALL, measure_bindings
@@ -90,13 +89,9 @@ def add_arguments(parser: Parser) -> None:
     """Add the options that say what is compared, and in how many rounds."""
     sizes = ", multiples of 4; of 8 for mpicost's reductions (default: 8,1024,65536,1048576)"
     add_options(parser, *PLACES, "--bytes", bytes=sizes)
-    parser.group(HOW).add_argument(
-        "--launches",
-        type=parse_launches,
-        default=8,
-        metavar="N",
-        help="number of rounds; each program runs once per round (default: %(default)s)",
-    )
+    rounds = "number of rounds; each program runs once per round (default: %(default)s)"
+    add_options(parser, "--launches", launches=rounds)
+    parser.set_defaults(launches=8)
     parser.group(WHAT).add_argument(
         "--bindings",
         nargs="?",

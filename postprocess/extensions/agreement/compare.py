@@ -13,6 +13,7 @@ from enum import Enum
 import scipy
 
 from postprocess.base.formats import compute_slowdown
+from postprocess.base.grouping import group_pairs
 from postprocess.model.routines.mpicost import ROUTINES
 
 CONFIDENCE = 0.95  #: of an interval
@@ -348,12 +349,9 @@ def compare_programs(
 
 def find_disagreements(comparisons: Iterable[ProgramComparison]) -> list[Disagreement]:
     """Find the cases in which programs disagree, named by the one that stands alone if one does."""
-    topics: dict[Topic, list[ProgramComparison]] = {}
-    for comparison in comparisons:
-        topics.setdefault(comparison.topic, []).append(comparison)
     return [
         Disagreement(topic, tuple(apart), _alone(apart, here))
-        for topic, here in topics.items()
+        for topic, here in group_pairs((comparison.topic, comparison) for comparison in comparisons).items()
         if (apart := [each for each in here if each.status is RatioStatus.DISAGREE])
     ]
 
@@ -417,10 +415,7 @@ def _usual_spreads(ratios: Sequence[_Ratio]) -> dict[tuple[str, ...], float]:
 
     No interval is made of a smaller one: on a restless machine a few values lie near each other by chance.
     """
-    found: dict[tuple[str, ...], list[float]] = {}
-    for ratio in ratios:
-        if len(ratio.logs) > 1:
-            found.setdefault(ratio.place, []).append(statistics.stdev(ratio.logs))
+    found = group_pairs((ratio.place, statistics.stdev(ratio.logs)) for ratio in ratios if len(ratio.logs) > 1)
     return {place: statistics.median(spreads) for place, spreads in found.items()}
 
 

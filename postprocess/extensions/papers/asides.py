@@ -17,6 +17,7 @@ import polars as pl
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import NOT_PRINTED, TextTable
+from postprocess.base.grouping import group_pairs
 from postprocess.base.records import Positive, Text, read_record
 from postprocess.extensions.papers import presentation
 from postprocess.extensions.papers.measurements import CONDITIONS, LABELS, PaperCell, PaperMeasurements, Place
@@ -269,13 +270,10 @@ def describe_conditions(measured: PaperMeasurements) -> str:
 
 def describe_split(measured: PaperMeasurements) -> list[str]:
     """Describe the partitions that are several machines here, and why."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for machine, place in measured.systems.items():
-        found.setdefault(place, []).append(machine)
     return [
         f"{', '.join(names)}: one partition, but several machines here: their sessions measured the same "
         "operation, ran other libraries, or had --set-env or --oversubscribe; name sessions that complement "
         "each other, and they are one"
-        for names in found.values()
+        for names in group_pairs((place, machine) for machine, place in measured.systems.items()).values()
         if len(names) > 1
     ]

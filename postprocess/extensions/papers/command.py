@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import TextTable, render_markdown_table
+from postprocess.base.grouping import group_pairs
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
@@ -413,10 +414,7 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def describe_notes(sessions: Sequence[SessionSummary]) -> list[str]:
     """Describe each note of the sessions once, behind those that have it."""
-    found: dict[str, list[str]] = {}
-    for summary in sessions:
-        for note in summary.notes:
-            found.setdefault(note, []).append(summary.session)
+    found = group_pairs((note, summary.session) for summary in sessions for note in summary.notes)
     return [f"{', '.join(names)}: {note}" for note, names in found.items()]
 
 

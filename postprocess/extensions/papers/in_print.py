@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from postprocess.base.formats import NOT_PRINTED, TextTable, size
+from postprocess.base.grouping import group_pairs
 from postprocess.extensions.papers import linear_model
 from postprocess.extensions.papers import rus_costs as rus
 from postprocess.extensions.papers.presentation import Number, write_bytes, write_plain, write_rate
@@ -26,10 +27,7 @@ _Row = TypeVar("_Row", PrintedRatio, PrintedCost, PrintedModel, PrintedKernel)
 
 def _group_by_source(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
     """Group rows by the table of the paper that they are of."""
-    found: dict[str, list[_Row]] = {}
-    for row in rows:
-        found.setdefault(row.source, []).append(row)
-    return found
+    return group_pairs((row.source, row) for row in rows)
 
 
 def list_ratio_machines(history: History) -> list[str]:

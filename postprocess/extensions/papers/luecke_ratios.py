@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import MISSING, NOT_PRINTED, TextTable, ratio, size
+from postprocess.base.grouping import group_pairs
 from postprocess.extensions.papers import measurements
 from postprocess.extensions.papers.presentation import Number, write_ratio
 from postprocess.extensions.papers.printed import History, PrintedRatio
@@ -212,10 +213,7 @@ def _comparable(
         other = there | {each for each in here if each[1] != environment}
         divisors = {count for count, name in here if name == environment}
         pairs = {each for each in other if each[0] in divisors}
-    found: dict[int, list[str]] = {}
-    for count, name in sorted(pairs):
-        found.setdefault(count, []).append(name)
-    return found
+    return group_pairs(sorted(pairs))
 
 
 def _ordered(measured: measurements.PaperMeasurements, history: History) -> list[str]:

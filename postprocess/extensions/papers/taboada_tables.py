@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import NOT_PRINTED, TextTable, format_significant, plural
+from postprocess.base.grouping import group_pairs
 from postprocess.extensions.papers import presentation, taboada_models
 from postprocess.extensions.papers.asides import PAIR
 from postprocess.extensions.papers.linear_model import COMPOSITIONS, FACTORS, Growth, find_crossovers
@@ -27,9 +28,7 @@ COMMAND = "./plumbline run --family taboada --processes 2,4,8"
 def build_model_tables(measured: PaperMeasurements) -> list[TextTable]:
     """Build the tables of models, of their accuracy and of substitutions; none without enough sizes."""
     models = taboada_models.fit_measured(measured)
-    groups: dict[Place, list[taboada_models.MeasuredModel]] = {}
-    for model in models:
-        groups.setdefault(model.place, []).append(model)
+    groups = group_pairs((model.place, model) for model in models)
     tables = [_models(place, group) for place, group in groups.items() if any(model.fits for model in group)]
     return [*tables, _accuracy(models), _substitutions(measured, groups)] if tables else []
 

@@ -202,7 +202,6 @@ def launches_of(rules: Rules, each: AskedCase, machine: MachineFacts) -> str:
 
 
 def add_check_arguments(parser: Parser) -> None:
-    """Add what is checked, and the site."""
     parser.add_argument(
         "path", type=Path, metavar="PATH", help="rules; an offer or an acceptance, as a folder or sealed"
     )

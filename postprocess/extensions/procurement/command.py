@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.formats import PIPE_COLUMNS, plural, wrap
 from postprocess.base.progress import Progress
 from postprocess.base.sanitize import show_line
 from postprocess.base.signature import OFFER
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.ledger import CalibrationHeader, append_launches, collect_launches, locate_ledger
-from postprocess.cli.option_types import parse_assignment, parse_launches
+from postprocess.cli.option_types import parse_assignment
 from postprocess.cli.options import SITE, add_options
 from postprocess.cli.output_files import add_output_directory, add_output_file, check_output_file
 from postprocess.cli.parser import HOW, READ, WHAT, Command, Parser
@@ -83,12 +83,7 @@ def add_run_arguments(parser: Parser) -> None:
         metavar="NAME",
         help="category of the rules that this is measured in (default: baseline)",
     )
-    how.add_argument(
-        "--launches",
-        type=parse_launches,
-        metavar="N",
-        help="launches of each row, if more than the rules ask for",
-    )
+    add_options(parser, "--launches", launches="launches of each row, if more than the rules ask for")
     how.add_argument(
         "--set-env",
         type=parse_assignment,
@@ -202,11 +197,9 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
 def write(folder: Path, offer: OpenedOffer, rows: list[FormRow]) -> None:
     """Write the form in all three forms, with what was typed before."""
     kept = commitments.read_commitments(folder) if (folder / COMMITMENTS).exists() else None
-    try:
+    with explaining(folder, "choose another folder"):
         pages = commitments.render_form(offer, rows, kept)
         files.replace_files({folder / name: data for name, data in pages.items()})
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror}; choose another folder") from None
 
 
 def add_seal_arguments(parser: Parser) -> None:

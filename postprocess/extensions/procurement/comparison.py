@@ -15,6 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from postprocess.base.files import write_output
 from postprocess.base.formats import TextTable, compute_slowdown, factor, format_percent, number, plural, size
+from postprocess.base.grouping import group_pairs
 from postprocess.base.sanitize import sanitize_line
 from postprocess.extensions.procurement.commitments import StoredCommitments
 from postprocess.extensions.procurement.form_rows import is_worse, limit_of, summarise_values
@@ -205,10 +206,7 @@ def score_offer(rows: Sequence[ComparedRow], offer: RankedOffer, number: int) ->
     weights = sum(row.case.weight for row in should)
     kept = sum(row.case.weight for row in should if row.is_kept_by(number))
     asked = [row for row in rows if row.case.demand != "information"]
-    families: dict[str, list[float]] = {}
-    for row in rows:
-        if row.is_common:
-            families.setdefault(row.case.routine, []).append(row.ratio_of(number))
+    families = group_pairs((row.case.routine, row.ratio_of(number)) for row in rows if row.is_common)
     return OfferScore(
         offer.name,
         offer.violations,

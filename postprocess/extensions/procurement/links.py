@@ -117,7 +117,6 @@ def judge_bench(bench: OfferBench, rule: LinksRule) -> tuple[JudgedLinks, int]:
 
 
 def select_sweep(bench: OfferBench, environment: str, nodes: int, launches: int) -> Selection:
-    """Select launches of all pairs of nodes."""
     machine, asked = bench.plan.machine, bench.context.request.selection
     choice = {
         PARTITION.variable: [machine.partition],

@@ -147,7 +147,6 @@ class OfferBench:
             self.context.progress.note(f"a reason to reject: {line}")
 
     def open_measured(self) -> offer.OpenedOffer:
-        """Open what is measured until now."""
         return offer.open_offer(self.demand.folder)
 
     def count_launches(self) -> Counter[str]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from postprocess.base import files, records
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc, plural, utc_now
+from postprocess.base.grouping import group_pairs
 from postprocess.base.strict_json import parse_json
 from postprocess.extensions.procurement.rules.layouts import AskedCase, MachineFacts, OfferPlan, plan_offer
 from postprocess.extensions.procurement.rules.rules import TOLD, RuleCase, Rules, read_rules
@@ -100,7 +101,6 @@ class StoredOffer:
 
 
 def locate_session(folder: Path, session: str) -> Path:
-    """Locate what an offer keeps of a session."""
     return folder / SESSIONS / session
 
 
@@ -349,9 +349,7 @@ class UnmeasuredMpi:
 
 def find_unmeasured(evidence: Sequence[LaunchEvidence]) -> list[UnmeasuredMpi]:
     """Find the MPIs of which no launch ended well, by name and category."""
-    found: dict[tuple[str, str], list[LaunchEvidence]] = {}
-    for each in evidence:
-        found.setdefault((each.launch.environment, each.done.category), []).append(each)
+    found = group_pairs(((each.launch.environment, each.done.category), each) for each in evidence)
     return [
         UnmeasuredMpi(*key, len(launches), launches[-1].outcome.reason)
         for key, launches in sorted(found.items())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.strict_json import format_external
 from postprocess.extensions.procurement.form_rows import COLUMNS, FILLED, TYPED, Cell, FormRow
@@ -171,10 +171,8 @@ def read_form(path: Path) -> list[TypedRow]:
 
     :raises UsageError: if it is none, or its heads are others
     """
-    try:
+    with explaining(path, "./plumbline offer sheet writes it"):
         data = files.read_regular(path)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; ./plumbline offer sheet writes it") from None
     if path.suffix.lower() in TEXTS:
         return read_csv(path, data)
     return read_xlsx(path, data)

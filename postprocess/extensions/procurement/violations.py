@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from postprocess.base.formats import plural
+from postprocess.base.grouping import group_pairs
 
 #: What one line tells: violations that one fault gives many launches or rows, or all that have the code.
 FAULT, KIND = "fault", "kind"
@@ -158,9 +159,7 @@ def format_violations(found: Iterable[Violation]) -> list[str]:
 
 def format_groups(found: Iterable[tuple[Violation, Hashable]]) -> list[str]:
     """Format each group in a line: the violation that passes its limit by most, and how many others."""
-    groups: dict[Hashable, list[Violation]] = {}
-    for violation, group in found:
-        groups.setdefault(group, []).append(violation)
+    groups = group_pairs((group, violation) for violation, group in found)
     return [max(each, key=lambda one: one.excess).format(len(each) - 1) for each in groups.values()]
 
 

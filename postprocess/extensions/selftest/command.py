@@ -267,7 +267,7 @@ def add_arguments(parser: Parser) -> None:
         dest="directory",
     )
     add_json(parser)
-    parser.set_defaults(program=["mpicost"])
+    parser.set_defaults(program=["mpicost"], launches=LAUNCHES)
 
 
 def add_method(parser: Parser) -> None:
@@ -280,13 +280,7 @@ def add_method(parser: Parser) -> None:
         help=f"what mpicost does to the caches before each trial (default: {CACHE}); "
         "flush takes long on large caches",
     )
-    how.add_argument(
-        "--launches",
-        type=parse_launches,
-        default=LAUNCHES,
-        metavar="N",
-        help="launches of its own calibration (default: %(default)s)",
-    )
+    add_options(parser, "--launches", launches="launches of its own calibration (default: %(default)s)")
     how.add_argument(
         "--sessions",
         type=parse_launches,

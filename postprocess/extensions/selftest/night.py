@@ -311,7 +311,6 @@ def tell_limits(reference: Reference | None, median_of: int) -> dict[str, Any]:
 
 
 def find_delayed_environments(finished: Sequence[FinishedLaunch]) -> set[str]:
-    """Find the environments of which most launches were delayed."""
     launches = Counter(run.launch.environment for run in finished)
     delayed = Counter(launched.launch.environment for launched in finished if is_delayed(launched.run))
     return {name for name, number in delayed.items() if 2 * number > launches[name]}

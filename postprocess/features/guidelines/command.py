@@ -18,7 +18,6 @@ from postprocess.base.files import write_output
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import parse_launches
 from postprocess.cli.options import LAUNCHING, PLACES, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
@@ -387,13 +386,9 @@ def add_arguments(parser: Parser) -> None:
         trials="trials of mpicost per case and launch (default: the site's, else 51)",
     )
     how = parser.group(HOW)
-    how.add_argument(
-        "--launches",
-        type=parse_launches,
-        default=8,
-        metavar="N",
-        help="launches, each with both sides of every guideline (default: %(default)s; one in simulated time)",
-    )
+    both = "launches, each with both sides of every guideline (default: %(default)s; one in simulated time)"
+    add_options(parser, "--launches", launches=both)
+    parser.set_defaults(launches=8)
     how.add_argument(
         "--no-overrides", action="store_true", help="try no settings of the MPI for the operations that lose"
     )

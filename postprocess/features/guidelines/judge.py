@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from postprocess.base.grouping import group_pairs
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.routines.guidelines import Guideline, Measured, list_guidelines
 from postprocess.stats import paired_verdicts
@@ -101,9 +102,7 @@ class JudgedGuideline:
 
 def judge_guidelines(launches: Iterable[LaunchTimes]) -> list[JudgedGuideline]:
     """Judge every guideline of which both sides were measured, the violated ones first."""
-    by_place: dict[Place, list[LaunchTimes]] = {}
-    for times in launches:
-        by_place.setdefault(times.place, []).append(times)
+    by_place = group_pairs((times.place, times) for times in launches)
     asked = [
         (place, guideline, pair_up(of_place, *sides_of(guideline)))
         for place, of_place in sorted(by_place.items())

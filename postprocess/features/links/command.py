@@ -10,7 +10,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import parse_count, parse_launches
+from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import LAUNCHING, SITE, TRIAL_COUNTS, add_json, add_options
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
@@ -55,12 +55,8 @@ def add_arguments(parser: Parser) -> None:
     first = "the first of each partition"
     add_options(parser, *SITE, "--partition", "--environment", environment=first)
     how = parser.group(HOW)
-    how.add_argument(
-        "--launches",
-        type=parse_launches,
-        metavar="N",
-        help="number of launches (default: as many as it takes to find a bad link)",
-    )
+    number = "number of launches (default: as many as it takes to find a bad link)"
+    add_options(parser, "--launches", launches=number)
     each = "trials of each pair per launch"
     add_options(parser, *TRIAL_COUNTS, *LAUNCHING, trials=each, cache=WARM)
     how.add_argument(

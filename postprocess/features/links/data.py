@@ -16,7 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import explaining
+from postprocess.base.grouping import group_pairs
 from postprocess.features.links.detect import Matrix, PairTimes
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CaseRecord
@@ -89,9 +90,7 @@ def build_sweeps(finished: Sequence[FinishedLaunch], per_switch: int = 0) -> lis
 
     :param per_switch: nodes of a switch, in the order of their names; 0 where that is not known.
     """
-    places: dict[tuple[str, str], list[FinishedLaunch]] = {}
-    for run in finished:
-        places.setdefault((run.launch.partition, run.launch.environment), []).append(run)
+    places = group_pairs(((run.launch.partition, run.launch.environment), run) for run in finished)
     return [
         build_sweep(launches, per_switch)
         for launches in places.values()
@@ -137,7 +136,6 @@ def build_sweep(launches: Sequence[FinishedLaunch], per_switch: int = 0) -> Pair
 
 
 def iter_pair_trials(finished: FinishedLaunch) -> Iterator[PairTrials]:
-    """Yield every pair of a launch with its trials."""
     names = list_rank_hosts(finished.run)
     dropped = finished.run.get("dropped", 1)
     for case in finished.records.values():
@@ -196,8 +194,6 @@ def write_pair_trials(directory: Path, session: str, finished: Sequence[Finished
     ]
     buffer = io.BytesIO()
     pl.DataFrame(rows, schema=SCHEMA).write_parquet(buffer)
-    try:
+    with explaining(f"{path}: cannot be written", "make room"):
         files.create_file(path, buffer.getvalue())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
     return path

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from postprocess.base.formats import first_of, plural, size
+from postprocess.base.grouping import group_pairs
 from postprocess.features.links import detect
 from postprocess.features.links.data import PairSweep, find_unplayed_pairs, list_rank_hosts
 from postprocess.model.launch import FinishedLaunch, fail_launch
@@ -74,10 +75,7 @@ def describe_findings(sweep: PairSweep, analysis: detect.SweepAnalysis) -> list[
 
 def group_by_subject(slow: Sequence[detect.SlowItem]) -> dict[tuple[int, ...], list[detect.SlowItem]]:
     """Group the findings by node or pair, the slowest subject and measure first."""
-    found: dict[tuple[int, ...], list[detect.SlowItem]] = {}
-    for each in sorted(slow, key=lambda each: -each.factor):
-        found.setdefault(each.who, []).append(each)
-    return found
+    return group_pairs((each.who, each) for each in sorted(slow, key=lambda each: -each.factor))
 
 
 def group_connected_pairs(pairs: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:

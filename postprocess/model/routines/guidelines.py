@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+from postprocess.base.grouping import group_pairs
 from postprocess.model.routines.mpicost import BARRIER, NUMBER, ROUTINES, find_routine
 
 
@@ -96,9 +97,7 @@ def _all_guidelines(measured: Sequence[Measured]) -> Iterator[Guideline]:
     compositions, operations = list_compositions(), {*list_operations()}
     pairs = [(special, general, Rule.COMPOSITION) for general, special in compositions.items()]
     pairs += [(special, general, Rule.SPECIALISATION) for special, general in SPECIALISATIONS]
-    sizes: dict[str, list[int]] = {}
-    for each in measured:
-        sizes.setdefault(each.routine, []).append(each.bytes)
+    sizes = group_pairs((each.routine, each.bytes) for each in measured)
     for special, general, rule in pairs:
         for size in sizes.get(special, ()):
             yield Guideline(rule, Measured(special, size), Measured(general, size))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import msgspec
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
+from postprocess.base.errors import UsageError, explaining
 from postprocess.base.formats import MEGABYTES, SECONDS
 from postprocess.base.records import Amount, Count, Text, find_line, is_measurable, parse_record, parse_toml
 from postprocess.base.strict_json import SHOWN
@@ -197,10 +197,8 @@ def hash_rules(path: Path) -> str:
 
     :raises UsageError: if it cannot be read
     """
-    try:
+    with explaining(path, "./plumbline offer new writes one"):
         return hashlib.sha256(files.read_regular(path)).hexdigest()
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; ./plumbline offer new writes one") from None
 
 
 def list_rule_sets() -> list[str]:

@@ -35,7 +35,7 @@ def interrupted(work: Path, name: str = "20261101T010000Z-1", **marker: Any) -> 
     ledger.open_calibration(directory, by_hand, True, False, SHELL)
     (directory / "raw" / f"{planned(number=2).name}.exit").unlink(missing_ok=True)
     if marker:
-        told = {"set_env": {}, "oversubscribe": False, "afresh": False} | marker
+        told = {"set_env": {}, "oversubscribe": False, "afresh": False, "shell": {}, "transports": {}} | marker
         (directory / ledger.OPENED).write_text(json.dumps(told))
     return directory
 
@@ -87,12 +87,6 @@ def test_simulated_time_is_not_gathered(tmp_path: Path):
     finished(directory, exact=True)
     ledger.open_calibration(directory, {}, False, False, {})
     assert ledger.recover_interrupted(tmp_path) == [] and ledger.read_ledger(tmp_path) == []
-
-
-def test_a_marker_of_before_shells_were_told_tells_of_none(tmp_path: Path):
-    interrupted(tmp_path, set_env={})
-    ledger.recover_interrupted(tmp_path)
-    assert [each.by_hand for each in ledger.read_ledger(tmp_path)] == [{}]
 
 
 def test_simulated_time_knows_no_shell(tmp_path: Path):

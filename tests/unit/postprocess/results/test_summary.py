@@ -76,12 +76,6 @@ def test_damage_is_one_line_with_file_key_and_fix(document, damage, named, decla
     assert text.startswith("there/summary.json: ") and named in text and text.isprintable()
 
 
-def test_a_summary_of_before_tells_no_outdated_reference(document):
-    for each in document["cases"]:
-        del each["outdated"]
-    assert {each.outdated for each in parse_summary(document).results} == {""}
-
-
 @plants("files", "empty, cut, an array, NaN, no text", "`summary.json`", "", 2, "summary.json: ")
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"schema": NaN}', b"\xff"])
 def test_a_file_that_is_no_summary_is_named(tmp_path, content, declared: Declared):
