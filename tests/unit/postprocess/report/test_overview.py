@@ -52,6 +52,12 @@ def test_cases_on_other_cores_are_one_group_with_the_range_of_how_far():
     assert "word takes 0.2 times as long" in overview.explain(moved[2])
 
 
+@pytest.mark.parametrize("by_mean", [False, True])
+def test_q_stands_only_beside_a_case_called_by_the_value_that_it_is_of(by_mean):
+    slow = CaseResult(CASE, Verdict.REGRESSED, "slow", value=2e-6, reference=1e-6, q=0.99, by_headline=by_mean)
+    assert ("q = " in overview.explain(slow)) is not by_mean
+
+
 def test_many_cases_that_did_not_fail_are_one_group_and_few_have_their_own_reasons(night):
     slow = [
         CaseResult(
