@@ -35,7 +35,7 @@ from postprocess.model.options import PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.routines.mpicost import OWN_PROGRAMS, program_sort_key
 from postprocess.model.session import CONFIRM_SHARE, Request, Selection, Session
-from postprocess.model.verdict import CaseResult
+from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import decisions
 from postprocess.references.catalog import ReferenceCatalog, describe_unusual_trials
 from postprocess.references.decisions import ExpectedFailure
@@ -491,11 +491,17 @@ def mark_expected_failures(
 def measure_again(
     context: SessionContext, catalog: ReferenceCatalog, selection: Selection
 ) -> list[FinishedLaunch]:
-    """Launch some cases again, in a session of their own that is kept like any other."""
+    """Launch some cases again, in a session of their own that is kept like any other.
+
+    What is slow in it is suspect there, as a row of sessions decides, not these launches alone.
+    """
     request = context.request
     mode = request.mode + FRESH
     session, _, done = measure_in_new_session(context, mode, "confirming", selection)
-    results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+    results = [
+        replace(each, verdict=Verdict.SUSPECT) if each.verdict is Verdict.REGRESSED else each
+        for each in evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+    ]
     finish_session(context, session, done.finished, results)
     return done.finished
 
