@@ -211,6 +211,8 @@ def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -
 
 PIPE_COLUMNS = 80  #: of sentences in a pipe
 INDENT = "  "  #: of the lines of a sentence after the first
+#: A command in a sentence with the options behind it, each with the word that may be its value.
+COMMAND = re.compile(r"\./plumbline \S+( --?[a-z][a-z-]*( [^\s-]\S*)?)*")
 
 
 def wrap(text: str, width: int, label: str = "", command: str = "", indent: str = INDENT) -> list[str]:
@@ -218,9 +220,8 @@ def wrap(text: str, width: int, label: str = "", command: str = "", indent: str 
 
     :param command: that the sentence ends with; it has a line of its own unless it fits on the last one
     """
-    whole = text.replace("./plumbline ", "./plumbline\xa0")  # the name of a command stays beside it
     lines = textwrap.wrap(
-        whole,
+        COMMAND.sub(lambda found: found.group().replace(" ", "\xa0"), text),
         max(width, 2 * len(indent)),
         initial_indent=label,
         subsequent_indent=indent,

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import read_text, write_text
-from postprocess.base.formats import PIPE_COLUMNS, duration, wrap
+from postprocess.base.formats import INDENT, duration, wrap_all
 from postprocess.base.os_errors import describe_fault, keep_trace
 from postprocess.base.sanitize import sanitize_line
 
@@ -162,15 +162,15 @@ class Progress:
     def say(self, text: str) -> None:
         self.console.print(sanitize_line(text), markup=False)
 
-    def say_wrapped(self, text: str) -> None:
-        """Print a sentence in lines of 80 columns."""
-        for line in wrap(sanitize_line(text), PIPE_COLUMNS):
+    def say_wrapped(self, text: str, label: str = "") -> None:
+        """Print a sentence in lines of 80 columns, behind a label."""
+        for line in wrap_all([text], label):
             self.say(line)
 
     def note(self, text: str) -> None:
-        """Print one line that the reader of the report must see too."""
+        """Print a sentence that the reader of the report must see too."""
         self.notes.append(text)
-        self.say(f"note: {text}")
+        self.say_wrapped(f"note: {text}")
 
     def note_once(self, text: str, told: Path) -> None:
         """Note what stays as it is from session to session once in a work directory.
@@ -225,7 +225,7 @@ class Progress:
         if self.step:
             self.step.wait(sanitize_line(text))
         if not self.console.is_terminal:
-            self.say(f"  {text}")
+            self.say_wrapped(text, INDENT)
 
     def count(self, done: int, total: int) -> None:
         """Show how many steps of the phase are done."""
@@ -259,7 +259,7 @@ class Progress:
         def tell() -> None:
             while not over.wait(PIPE_SECONDS):
                 try:
-                    self.say(f"  {step.line}")
+                    self.say_wrapped(step.line, INDENT)
                 except (OSError, ValueError):  # the reader is gone: the session tells that itself
                     return
 

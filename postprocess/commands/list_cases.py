@@ -1,12 +1,11 @@
 """The command ``list``: the cases that would run, and about how long they take."""
 
 import argparse
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from postprocess.base.formats import duration, plural, size
+from postprocess.base.formats import INDENT, duration, plural, size, wrap_all
 from postprocess.base.grouping import group_pairs
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -21,7 +20,6 @@ from postprocess.session.lifecycle.context import open_session_context
 from postprocess.session.nightly.estimate import describe_launch_counts, estimate_night, repeat_launches
 from site_configs.programs.program import NIGHTLY
 
-WIDTH = 100  #: of a line with routines
 Measured = tuple[tuple[str, str], ...]  #: routines of a job, each with its sizes in words
 MOST_SIZES = 8  #: of a routine that are named one by one
 
@@ -49,14 +47,14 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
         catalog = context.load_references(planned)
         estimate = estimate_night(work, planned, catalog, asked.launches)
     repeated = planned if asked.launches is not None else repeat_launches(planned, estimate.counts)
-    for line in (
-        *print_full_list(planned),
+    sentences = (
         *describe_left_out_launches(planned),
         *describe_launch_counts(estimate.counts),
         *describe_totals(repeated, launch_costs.read_job_seconds(work)),
         *launch_costs.describe_flush(repeated),
         *estimate.describe(),
-    ):
+    )
+    for line in (*print_full_list(planned), *wrap_all(sentences)):
         print(line)
     return 0
 
@@ -84,8 +82,7 @@ def print_full_list(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
 def print_routines(measured: Measured) -> Iterator[str]:
     """Print the routines of a job by their sizes."""
     for sizes, labels in group_pairs((sizes, label) for label, sizes in measured).items():
-        first = f"  {sizes}: "
-        yield from textwrap.wrap(", ".join(labels), WIDTH, initial_indent=first, subsequent_indent="    ")
+        yield from wrap_all([f"{sizes}: {', '.join(labels)}"], INDENT)
 
 
 def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str]:

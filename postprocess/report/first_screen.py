@@ -16,7 +16,7 @@ from postprocess.model.session import list_site_words
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, is_healthy
 from postprocess.report import overview
 from postprocess.results.launch_costs import list_timed_jobs
-from postprocess.results.query import JUDGING, Night
+from postprocess.results.query import FRESH, JUDGING, Night
 from postprocess.results.summary import SessionSummary
 from postprocess.stats.detection import APART_MINUTES, LONGEST_RUN
 
@@ -142,7 +142,9 @@ def conclude_session(summary: SessionSummary, rounds: Sequence[LaterRound]) -> t
     """Conclude a session, by what measured its suspects again too: its tone, and its verdict in a sentence."""
     tone = overview.find_tone(summary)
     if not rounds:
-        return tone, overview.format_headline(summary)
+        fresh = summary.mode.endswith(FRESH)
+        decides = "the session that these fresh launches were taken for decides" if fresh else ""
+        return tone, overview.format_headline(summary, decides)
     last = list_last_results(rounds)
     told = overview.format_counts(count_verdicts(last)) or rounds[-1].line
     failed = any(result.verdict.tone == "bad" for result in last)
@@ -248,7 +250,8 @@ def _propose(summary: SessionSummary, rounds: Sequence[LaterRound]) -> Iterator[
         what = f"{formats.plural(len(astray), 'case')} cannot be compared with the reference"
         why = f"{what}: do what the reason says, then measure again"
         yield Proposal(why, again, estimate_cost(summary, astray))
-    if suspects := select_undecided(summary, rounds):
+    fresh = summary.mode.endswith(FRESH)  # the session that they were taken for proposes
+    if suspects := () if fresh else select_undecided(summary, rounds):
         what = formats.plural(len(suspects), "suspect case")
         why, verb = f"Nights decide on {what}", "nightly"
         if summary.mode in JUDGING:

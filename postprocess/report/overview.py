@@ -377,9 +377,12 @@ def format_numbers(result: CaseResult) -> str:
 
 
 def explain(result: CaseResult) -> str:
-    """Explain a verdict: the numbers unless the reason has them, the reason, and q where it counts."""
+    """Explain a verdict: the numbers unless the reason has them, the reason, and q where it counts.
+
+    q is of the value, so it does not stand beside a case that its mean alone calls slow.
+    """
     numbers = "" if result.verdict in TOLD and result.reason else format_numbers(result)
-    doubted = result.verdict in LOOKED_SLOW and result.q is not None
+    doubted = result.verdict in LOOKED_SLOW and result.q is not None and not result.by_headline
     q = f"q = {formats.factor(result.q)}" if doubted else ""
     return "; ".join(filter(None, (numbers, describe_reason([result]), q)))
 

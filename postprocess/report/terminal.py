@@ -1,8 +1,8 @@
 """The verdict table in a terminal, and the same as plain lines in a pipe.
 
 A pipe gets the key of every case that failed, so that ``grep`` finds it. A terminal gets colour. Sentences are
-wrapped, at the width of the terminal or at 80 columns; keys, commands, rows of the table and the totals are
-whole. Reasons and notes stand once, however many cases they are of. Neither gets more cases than anyone reads;
+wrapped, at the width of the terminal or at 80 columns; keys, commands and rows of the table are whole. Reasons
+and notes stand once, however many cases they are of. Neither gets more cases than anyone reads;
 a line says how many more there are.
 """
 
@@ -91,8 +91,7 @@ def render_terminal(
     if not first:
         _print_last_lines(console, summary, counts, rounds)
     for section in counts.sections if first else ():
-        told = f"{section.program}: {section.counts}; {UNCONFIRMED}"
-        _print(console, Text(sanitize_line(told)))
+        _print_sentence(console, f"{section.program}: {section.counts}; {UNCONFIRMED}")
     return _without_trailing_blanks(console.file.getvalue())  # type: ignore[attr-defined]
 
 
@@ -257,7 +256,7 @@ def _print_last_lines(
     """Print the verdict of each program, and of the whole session."""
     contradiction = overview.describe_contradiction(summary)
     if contradiction:
-        _print(console, Text(f"error: {contradiction}", style="bold red"))
+        _print_sentence(console, f"error: {contradiction}", style="bold red")
     for each in rounds:
         told = f"suspects measured again at {each.started}: {each.line}"
         _print_sentence(console, told, f"./plumbline report {each.session}", style=STYLES[each.tone])
@@ -265,9 +264,8 @@ def _print_last_lines(
     if seen := summarise_sensitivity(summary.results):
         _print_sentence(console, f"{seen}; detection limits: report.html", style="cyan")
     for section in counts.sections if len(counts.sections) > 1 else ():
-        _print(console, Text(sanitize_line(f"{section.program}: {section.counts}")))
-    style = STYLES[overview.find_tone(summary)]
-    _print(console, Text(sanitize_line(overview.format_last_line(summary)), style=style))
+        _print_sentence(console, f"{section.program}: {section.counts}")
+    _print_sentence(console, overview.format_last_line(summary), style=STYLES[overview.find_tone(summary)])
 
 
 def _print(console: Console, text: Text) -> None:

@@ -38,6 +38,11 @@ class Ended:
         assert self.status == status, self.output + self.errors
         return self
 
+    @property
+    def said(self) -> str:
+        """What it printed, in one line: a sentence is found wherever it is broken."""
+        return " ".join(self.output.split())
+
     def verdicts(self) -> dict[str, str]:
         """Verdict of each case by ``environment routine bytes``."""
         return {

@@ -1,5 +1,6 @@
 """What people and programs read of a history: each case over the versions, as text, pictures and JSON."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -55,9 +56,15 @@ def format_history_facts(judged: JudgedHistory) -> list[str]:
     left_out = [f"left out: {label}: {why}" for label, why in header.left_out.items()]
     return [
         f"{formats.plural(judged.rounds, 'round')} of all versions, in an order drawn with seed {header.seed}",
-        format_controls(len(judged.controls), len(judged.moved)),
+        format_controls(len(judged.controls), [tell_largest_step(control) for control in judged.moved]),
         *left_out,
     ]
+
+
+def tell_largest_step(case: CaseHistory) -> str:
+    """Tell by how much a case changed where it changed most."""
+    ratio = max((step.ratio or 1.0 for step in case.found), key=lambda each: abs(math.log(each)))
+    return f"{case.case.label} by {formats.format_signed(ratio - 1)}"
 
 
 def format_steps(judged: JudgedHistory) -> list[str]:
@@ -121,8 +128,8 @@ def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
 
 
 def format_history_text(judged: JudgedHistory) -> str:
-    lines = ["", format_headline(judged), *(f"  {each}" for each in format_history_facts(judged)), ""]
-    text = join_lines([*lines, *format_steps(judged)])
+    facts = formats.wrap_all(format_history_facts(judged), formats.INDENT)
+    text = join_lines(["", format_headline(judged), *facts, "", *format_steps(judged)])
     ordered = order_cases(judged.cases)
     shown = [history for history in ordered if history.found or history.failures][:FEW] or ordered[:FEW]
     text += "\n" + formats.render_text(tabulate_history("cases", judged, shown))

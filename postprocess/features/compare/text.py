@@ -146,14 +146,22 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
         )
         lines += filter(None, [judged.explanation, judged.shared_program])
         lines.append(format_unchanged(judged))
-    return [*lines, format_controls(len(judged.controls), len(select_moved(judged.controls)))]
+    moved = [f"{each.case.label} by {format_change(each)}" for each in select_moved(judged.controls)]
+    return [*lines, format_controls(len(judged.controls), moved)]
 
 
-def format_controls(controls: int, moved: int) -> str:
-    """Format how many controls moved, in which no MPI has a part."""
+def format_controls(controls: int, moved: Sequence[str]) -> str:
+    """Format what the controls say of the machine, and what they are.
+
+    :param moved: those that changed, and by how much
+    """
+    what = "controls (routines of mpicost that call no MPI, so only the machine changes them)"
     if not controls:
-        return "controls without MPI: none, they are of mpicost on real machines"
-    return f"controls without MPI: {controls - moved} of {controls} unmoved"
+        return f"{what}: none was measured, so a change of the machine would not be noticed"
+    if not moved:
+        return f"{what}: none of {controls} changed, so nothing says that the machine did"
+    named = formats.first_of(moved, 3)
+    return f"{what}: {len(moved)} of {controls} changed, {named}, so no other change of time tells of the MPI"
 
 
 def format_effects(effects: ReferenceEffects | None) -> list[str]:

@@ -35,7 +35,7 @@ from postprocess.model.options import PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.routines.mpicost import OWN_PROGRAMS, program_sort_key
 from postprocess.model.session import CONFIRM_SHARE, Request, Selection, Session
-from postprocess.model.verdict import CaseResult
+from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import decisions
 from postprocess.references.catalog import ReferenceCatalog, describe_unusual_trials
 from postprocess.references.decisions import ExpectedFailure
@@ -113,7 +113,7 @@ def build_part(
         environments = list_unbuilt(context, planned, program)
         if len(environments) < 2:
             continue
-        progress.say(f"building {program} for {', '.join(environments)}")
+        progress.say_wrapped(f"building {program} for {', '.join(environments)}")
         with progress.phase("build"):
             folder = session.directory / FOLDER
             build_at_once(context.work, spack, environments, find_product(program), folder)
@@ -178,7 +178,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             night = plan_night(context, reframe)
         report_plan(night.planned, progress, request.selection.choice)
         for line in (*describe_unusual_trials(night.planned), *describe_turns(night.resting, night.planned)):
-            progress.say(line)
+            progress.say_wrapped(line)
         load, finished, catalog, failed = measure_night(context, session, reframe, night)
         beside_others = is_disturbed(load.share() if context.prepared.inventory else None)
         verified, proof, ended = prove_night(context, finished)
@@ -310,7 +310,7 @@ def tell_estimate(
     request, progress = context.request, context.progress
     found = estimate_night(context.work, planned, catalog, request.launches, calibrates=not request.strict)
     for line in found.describe(request.mode):
-        progress.say(line)
+        progress.say_wrapped(line)
     progress.expected = {"calibration": found.calibration, "running": found.tonight}
     return found.counts
 
@@ -453,7 +453,7 @@ def plan_night_launches(
     if context.request.launches is not None:  # the plan has them
         return night.selection, night.everything
     for line in describe_launch_counts(counts):
-        progress.say(line)
+        progress.say_wrapped(line)
     if context.request.mode == "nightly":
         with progress.keeping("numbers of launches"):
             remember(context.work.root / COUNTS, LaunchCounts(counts=sorted(counts.items())))
@@ -491,11 +491,17 @@ def mark_expected_failures(
 def measure_again(
     context: SessionContext, catalog: ReferenceCatalog, selection: Selection
 ) -> list[FinishedLaunch]:
-    """Launch some cases again, in a session of their own that is kept like any other."""
+    """Launch some cases again, in a session of their own that is kept like any other.
+
+    What is slow in it is suspect there, as a row of sessions decides, not these launches alone.
+    """
     request = context.request
     mode = request.mode + FRESH
     session, _, done = measure_in_new_session(context, mode, "confirming", selection)
-    results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+    results = [
+        replace(each, verdict=Verdict.SUSPECT) if each.verdict is Verdict.REGRESSED else each
+        for each in evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+    ]
     finish_session(context, session, done.finished, results)
     return done.finished
 
@@ -511,7 +517,7 @@ def wait_for_another_moment(minutes: int | None, began: float, progress: Progres
     if end <= time.monotonic():
         return
     told = f"still slow: further launches in {format_left(end - time.monotonic())}"
-    progress.say(f"{told} (--confirm-after 0 does not wait for them)")
+    progress.say_wrapped(f"{told} (--confirm-after 0 does not wait for them)")
     with progress.phase("waiting"):
         while (left := end - time.monotonic()) > 0:
             progress.now(f"waiting for {format_left(left)} to measure again what is slow")

@@ -95,7 +95,7 @@ def test_a_wrong_number_is_a_finding(workshop: Workshop, there: Inventory, tmp_p
     data = json.loads((session(workshop) / "agreement.json").read_text())
     named = [each for each in data["findings"] if each["bytes"] == 1024]
     assert [(each["name"], each["routine"]) for each in named] == [("mpicost-against-imb", "bcast")]
-    assert named[0]["text"] in " ".join(ended.output.split())  # it is wrapped
+    assert named[0]["text"] in ended.said  # it is wrapped
 
 
 def test_a_routine_that_no_two_programs_have_is_refused(workshop: Workshop, there: Inventory):

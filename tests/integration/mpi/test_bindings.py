@@ -228,7 +228,7 @@ def test_a_list_builds_no_crate_and_a_session_tells_that_it_builds(
     name = bench.mpi.name
     words = ("--program", "bindings", "--routine", "pingpong.rust", "--bytes", "8", "--environment", name)
     listed = fresh.run("list", *words).expect(0)
-    assert "pingpong.rust" in listed.output and "left out: 1 case" not in listed.output
+    assert "pingpong.rust" in listed.output and "left out: 1 case" not in listed.said
     assert not called.exists()
     ended = fresh.measure(*words)
     assert called.exists() and f"building the crate mpi for {name}" in ended.output, ended.output
@@ -285,7 +285,7 @@ def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, pac
     shown = {case["routine"]: (case["unit"], case["verdict"]) for case in ended.summary["cases"]}
     assert {routine: unit for routine, (unit, _) in shown.items()} == {"pingpong.c": "s", PICKLED: "x C"}
     assert shown["pingpong.c"][1] in ("pass", "provisional", "fast", "cleared")
-    assert "not verified" not in ended.output + ended.errors
+    assert "not verified" not in ended.said + ended.errors
     declared.check_session(ended, routine=PICKLED)
 
 

@@ -31,11 +31,11 @@ def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path, d
     proposed = workshop.run("references", "propose", "--site", "local").expect(0)
     there = len(ledger.read_ledger(workshop.home))
     assert 1 <= there < LAUNCHES
-    assert f"its {there} launch" in proposed.output
+    assert f"its {there} launch" in proposed.said
     declared.check((), proposed.status, [proposed.output])
 
     again = workshop.run(*words).expect(0)
-    assert f"{there} of {LAUNCHES} launches are there; taking {LAUNCHES - there}" in again.output
+    assert f"{there} of {LAUNCHES} launches are there; taking {LAUNCHES - there}" in again.said
     path = reference_file.locate_references(workshop.home / "references", "local", "cpu", mpich.name)
     known = reference_file.load_references(path, "local", "cpu", mpich.name)
     assert {each.launches for each in known.values()} == {LAUNCHES}
@@ -45,4 +45,4 @@ def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path, d
         assert len(sessions) == LAUNCHES and len(set(sessions)) == 2
 
     aged = workshop.run("references", "age").expect(0)
-    assert "differences between days are not in them" in aged.output and "0 stale" in aged.output
+    assert "differences between days are not in them" in aged.said and "0 stale" in aged.said

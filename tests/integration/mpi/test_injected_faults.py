@@ -156,7 +156,7 @@ def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
     (reason,) = ended.reasons() - {""} - {r for r in ended.reasons() if "times as fast" in r}
     declared.check([found[f"{mpich.name} bcast 1000000"]], ended.status, [reason])
     assert mark.exists() == lasting
-    assert "slow: measuring 1 case again: bcast 1 MB" in ended.output
+    assert "slow: measuring 1 case again: bcast 1 MB" in ended.said
 
 
 @plants("speed", "a delay beyond the gross limit, in one launch of three", "broadcasts of 1 MB",

@@ -31,7 +31,7 @@ def first(workshop: Workshop, names: list[str]) -> Ended:
 def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended, names: list[str]) -> None:
     assert {case["environment"] for case in first.summary["cases"]} == {*names}
     assert len(first.summary["cases"]) == CASES * len(names)
-    assert "calibrating with 20 launches. All of them are of one hour" in first.output
+    assert "calibrating with 20 launches. All of them are of one hour" in first.said
     for name in names:
         known = load_references(
             locate_references(workshop.home / "references", "local", "cpu", name), "local", "cpu", name

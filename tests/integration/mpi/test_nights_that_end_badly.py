@@ -70,7 +70,7 @@ def test_launches_of_a_killed_night_are_stored_by_the_next_command(tmp_path, wor
     first, _ = store.list_sessions(workshop.home / "store")
     rows = store.read_session(first)
     assert 1 <= rows.height < LAUNCHES
-    assert f"launches that ended are stored: {rows.height}" in ended.output
+    assert f"launches that ended are stored: {rows.height}" in ended.said
     declared.check(rows["verdict"], ended.status, [ended.output])
     assert set(rows["mode"]) == {"interrupted"}
     assert set(rows["reason"]) == {"the session was interrupted before it was judged"}

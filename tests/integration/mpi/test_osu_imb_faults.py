@@ -251,8 +251,8 @@ def test_imb_that_is_left_alone_is_measured_and_verified_once(workshop: Workshop
     for verifies in (True, False):
         ended = broadcast(workshop, imb, HEALTHY)
         assert of_routine(ended, "bcast")[0] == {"no-reference"}
-        assert ("data of imb: 1 of 1 start verified it" in ended.output) is verifies
-        assert "data not verified" not in ended.output
+        assert ("data of imb: 1 of 1 start verified it" in ended.said) is verifies
+        assert "data not verified" not in ended.said
 
 
 @plants("data", "wrong data that only a binary with CHECK sees", "IMB", "incorrect", 1,

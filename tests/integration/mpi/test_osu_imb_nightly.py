@@ -68,7 +68,7 @@ def test_osu_is_skipped_and_counted_where_there_is_no_spack(whole: Ended) -> Non
     cases = of_program(whole, "osu")
     assert {(case["verdict"], case["reason"]) for case in cases} == {("skipped", "no Spack")}
     assert whole.summary["counts"]["skipped"] == len(cases)
-    assert f"{len(cases)} skipped" in whole.output
+    assert f"{len(cases)} skipped" in whole.said
     assert whole.status == 1
 
 

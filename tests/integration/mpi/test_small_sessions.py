@@ -67,7 +67,7 @@ def test_kernels_are_measured_and_shown(workshop: Workshop) -> None:
     cases = ended.summary["cases"]
     assert {case["verdict"] for case in cases} == {"no-reference"}, ended.output
     assert {case["program"] for case in cases} == {"kernels"}
-    assert "kernels with two ranks a core are skipped: no hardware threads" in ended.output
+    assert "kernels with two ranks a core are skipped: no hardware threads" in ended.said
     layouts = {(case["routine"], case["processes"], case["per_node"]) for case in cases}
     assert layouts >= {("crypt_A", 1, 1), ("crypt_A", 2, 2), ("crypt_A_compute", 2, 2)}
     out = io.StringIO()

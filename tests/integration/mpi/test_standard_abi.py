@@ -63,7 +63,7 @@ def test_each_side_of_a_comparison_says_that_it_ran_the_same_file(workshop: Work
     assert (folder / "comparison.json").exists(), ended.output + ended.errors
     found = json.loads((folder / "comparison.json").read_text())
     assert found["shared_program"].startswith("Both sides ran the same file ("), ended.errors
-    assert found["shared_program"] in " ".join(ended.output.split())
+    assert found["shared_program"] in ended.said
     assert found["counts"] and not {"broken", "failed", "only old", "only new"} & {*found["counts"]}, (
         ended.output
     )

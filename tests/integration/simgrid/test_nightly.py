@@ -39,7 +39,7 @@ def test_a_simulated_machine_without_references_is_calibrated_with_one_launch(wo
     site.write_text(text.replace('    "simulated",', '    "copy",'))
     few = ("--partition", "ethernet", "--processes", "2", "--per-node", "1", "--routine", "barrier")
     ended = workshop.measure("--site", str(site), *few).expect(0)
-    assert "calibrating with 1 launch. Simulated time repeats exactly" in ended.output
+    assert "calibrating with 1 launch. Simulated time repeats exactly" in ended.said
     assert [case["verdict"] for case in ended.summary["cases"]] == ["pass"]
 
 

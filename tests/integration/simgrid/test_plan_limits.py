@@ -22,7 +22,7 @@ def test_a_case_that_would_end_all_of_its_launch_is_left_out_with_the_reason(tmp
     sizes = ("--routine", "reduce_sum,bcast", "--bytes", "0,8")
     listed = workshop.run("list", *choice, "--environment", "simgrid-ompi", *sizes)
     assert listed.status == 0
-    assert "left out: 1 case of mpicost: SimGrid 3.32's reduce of Open MPI" in listed.output
+    assert "left out: 1 case of mpicost: SimGrid 3.32's reduce of Open MPI" in listed.said
 
 
 def test_no_launch_of_empty_messages_dies(workshop: Workshop):

@@ -229,7 +229,7 @@ def test_controller_that_stays_away_is_given_up_and_the_next_command_cancels_the
         ended = finish(night)
     finally:
         place.cluster.start_controller()
-    told = " ".join(ended.output.split())
+    told = ended.said
     assert "Slurm has not answered for" in told
     assert "jobs of this session may still be in the queue" in told
     assert len(place.jobs()) == 1

@@ -43,6 +43,13 @@ def test_a_note_is_said_and_kept(progress):
     assert progress.console.file.getvalue() == "note: no Spack\n"
 
 
+def test_a_note_fits_80_columns_and_breaks_no_command(progress):
+    command = "./plumbline calibrate --launches 40 --mpis mpich"
+    progress.note(f"references of one hour do not know differences between days; {command} adds to them")
+    lines = progress.console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80 and any(command in line for line in lines)
+
+
 @settings(max_examples=20)
 @example("[red]as it is[/red] :smile:")
 @given(st.text().filter(str.strip))

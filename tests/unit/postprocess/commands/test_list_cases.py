@@ -94,6 +94,8 @@ def test_the_list_names_every_case(work, progress, monkeypatch, capsys):
         "  with mpich-5_0_2",
         "  8 B, 1 MB: bcast",
     ]
+    assert max(map(len, lines)) <= 80
+    lines = "\n".join(lines).replace("\n  ", " ").splitlines()  # a sentence in one
     assert lines[-4].startswith("left out: osu, imb: ")
     assert lines[-3] == "4 cases in 2 starts, 2 jobs"
     assert re.fullmatch(

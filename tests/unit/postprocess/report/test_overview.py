@@ -13,7 +13,7 @@ from postprocess.model.groups import group_cases
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.report import overview, session_report, terminal
+from postprocess.report import first_screen, overview, session_report, terminal
 from postprocess.report import overview as view
 from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
@@ -50,6 +50,12 @@ def test_cases_on_other_cores_are_one_group_with_the_range_of_how_far():
         == "ranks lay elsewhere; from rank to rank a word takes 0.1 to 0.33 times as long as in the reference"
     )
     assert "word takes 0.2 times as long" in overview.explain(moved[2])
+
+
+@pytest.mark.parametrize("by_mean", [False, True])
+def test_q_stands_only_beside_a_case_called_by_the_value_that_it_is_of(by_mean):
+    slow = CaseResult(CASE, Verdict.REGRESSED, "slow", value=2e-6, reference=1e-6, q=0.99, by_headline=by_mean)
+    assert ("q = " in overview.explain(slow)) is not by_mean
 
 
 def test_many_cases_that_did_not_fail_are_one_group_and_few_have_their_own_reasons(night):
@@ -121,6 +127,14 @@ def test_the_reasons_for_skipping_are_in_the_line_that_counts(reasons, told, nig
     assert overview.format_totals(results) == f"{plural(len(results), 'case')}: {told}"
     line = overview.format_last_line(replace(night, results=tuple(results), exit_status=1))
     assert line.endswith(f" {told} (exit status 1)")
+
+
+def test_fresh_launches_leave_the_decision_to_their_session(night):
+    slow = CaseResult(CASE, Verdict.SUSPECT, "slow", value=2e-6, reference=1e-6)
+    fresh = replace(night, mode="nightly-fresh", results=(slow,), exit_status=0, strict=False, causes=())
+    told = "1 of 1 case suspect: the session that these fresh launches were taken for decides"
+    assert first_screen.conclude_session(fresh, ()) == ("fair", told)
+    assert not [each for each in first_screen.propose_next(fresh) if "confirm" in each.command]
 
 
 def test_a_common_cause_alone_is_told_as_what_failed(night):

@@ -70,11 +70,11 @@ def test_a_program_of_which_nothing_ran_has_no_row_unless_that_fails(three, stri
 
 
 def test_last_line_counts_every_verdict(bad):
-    last = tables.render_terminal(bad, 80, False).splitlines()[-1]
-    assert last == (
-        "738 cases: 703 pass, 3 regressed, 6 cleared, 1 fast, 1 incorrect, 6 timeout, "
-        "6 provisional, 12 skipped: no Spack (exit status 1)"
-    )
+    last = tables.render_terminal(bad, 80, False).splitlines()[-2:]
+    assert last == [
+        "738 cases: 703 pass, 3 regressed, 6 cleared, 1 fast, 1 incorrect, 6 timeout, 6",
+        "  provisional, 12 skipped: no Spack (exit status 1)",
+    ]
 
 
 def test_strict_names_provisional_cases_and_says_so():
@@ -162,9 +162,10 @@ def test_numbers_of_a_failed_case_have_their_unit():
 
 
 def test_three_programs_have_their_sections_and_their_totals(three):
-    lines = tables.render_terminal(three, 80, False).splitlines()
-    heads = [line for line in lines if line in ("mpicost", "imb", "osu")]
+    text = tables.render_terminal(three, 80, False)
+    heads = [line for line in text.splitlines() if line in ("mpicost", "imb", "osu")]
     assert heads == ["mpicost", "imb", "osu"]
+    lines = text.replace("\n  ", " ").splitlines()  # a sentence in one
     assert lines[-2].startswith("osu: 723 cases: ")
     assert lines[-3].startswith("imb: 663 cases: ")
     assert lines[-4].startswith("mpicost: 171 cases: ")
@@ -319,4 +320,4 @@ def test_first_verdicts_name_what_is_slow_and_end_without_an_exit_status(bad):
     slow = [each.case.key for each in bad.results if each.verdict == Verdict.REGRESSED]
     assert slow and all(key in first for key in slow)
     assert "exit status" in whole and "exit status" not in first
-    assert first.splitlines()[-1].startswith("mpicost: 738 cases: ")
+    assert first.splitlines()[-3].startswith("mpicost: 738 cases: ")

@@ -74,6 +74,7 @@ def test_a_version_that_crashes_fails_and_the_step_is_over_the_gap() -> None:
 def test_a_control_that_steps_voids_the_history() -> None:
     judged = judge_history(measure({STEADY: (1, 1, 1, 1), CONTROL: (1, 1, 1.5, 1.5)}))
     assert judged.status == 3 and history_page.format_history_text(judged).strip().startswith("Void: control")
+    assert "1 of 1 changed, control_timer by +" in " ".join(history_page.format_history_facts(judged))
     steady = judge_history(measure({STEADY: (1, 1, 1, 1), CONTROL: (1, 1, 1, 1)}))
     assert steady.status == 0
 

@@ -273,6 +273,21 @@ def test_a_second_look_is_no_night(night: Night, monkeypatch):
     assert json.loads(night.logged[0])["causes"] == [*night.causes]
 
 
+def test_what_is_slow_in_fresh_launches_is_suspect_there_and_no_failure(night: Night, monkeypatch):
+    monkeypatch.setattr(desk_module, "run_again", lambda *_: ([], PassRecord([], 0.0)))
+    slow = replace(SLOW, verdict=Verdict.REGRESSED)
+    monkeypatch.setattr(module, "evaluate_launches", lambda *_: [slow])
+
+    def confirmed(results, _, __, selection, measure, *___):
+        measure(selection)
+        return Confirmation(results)
+
+    monkeypatch.setattr(module, "confirm_slow_cases", confirmed)
+    night.begin()
+    (mode, (kept,)), *_ = night.kept
+    assert (mode, kept) == ("nightly-fresh", replace(slow, verdict=Verdict.SUSPECT))
+
+
 def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch):
     told = lambda results, _, site: [f"{len(results)}, {site}"]  # noqa: E731
     monkeypatch.setattr(module, "describe_fast_cases", told)
