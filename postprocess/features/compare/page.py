@@ -223,6 +223,10 @@ def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:
         "decision": str(judged.decision),
         "sentence": text.format_decision(judged),
         "skipped": judged.skipped,
+        "not_compared": [
+            {"side": side, "program": program, "reason": reason, "cases": number}
+            for (side, program, reason), number in judged.not_compared.items()
+        ],
         "deciding": [asdict(step) for step in judged.deciding],
         "settings_to_try": [asdict(setting) for setting in judged.settings],
         "exit_status": judged.decision.status,

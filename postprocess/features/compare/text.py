@@ -1,5 +1,6 @@
 """What people read of a comparison: the decision in one sentence, groups, the worst cases, every case."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from postprocess.base import formats
 from postprocess.base.formats import INDENT, PIPE_COLUMNS, wrap, wrap_all
 from postprocess.base.sanitize import quote_words, sanitize_line
-from postprocess.features.compare.cases import BAD, SHOWN, ComparedCase, ComparisonVerdict, group_cases
+from postprocess.features.compare.cases import APART, BAD, SHOWN, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import NEW, OLD, ReferenceEffects
 from postprocess.features.compare.facts import (
     KINDS,
@@ -19,6 +20,7 @@ from postprocess.features.compare.facts import (
 )
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.features.compare.next_steps import NextStep
+from postprocess.model.options import BYTES
 from postprocess.report.document import Toned, describe_judged
 from postprocess.stats.paired_verdicts import ERROR
 
@@ -102,7 +104,7 @@ def format_margins(margins: Sequence[float]) -> str:
 
 def format_verdict_counts(judged: JudgedComparison) -> str:
     counts = judged.counts.items()
-    found = [f"{n} {verdict}" for verdict, n in counts if verdict != ComparisonVerdict.SKIPPED]
+    found = [f"{n} {verdict}" for verdict, n in counts if verdict not in APART]
     return ", ".join(found) or "no case"
 
 
@@ -113,6 +115,14 @@ def format_skipped(judged: JudgedComparison) -> list[str]:
     reasons = [f"{n} {reason or 'without a reason'}" for reason, n in judged.skipped.items()]
     number = formats.plural(sum(judged.skipped.values()), "further case")
     return [f"{number} skipped on both sides: {formats.first_of(reasons, REASONS)}"]
+
+
+def format_not_compared(judged: JudgedComparison) -> Iterator[str]:
+    """Format what one side cannot have, a line for each program and reason."""
+    for (side, program, reason), number in judged.not_compared.items():
+        label = judged.header.sides[side].label
+        cases = formats.plural(number, "further case")
+        yield f"{cases} of {program} not compared, as the {side} side ({label}) cannot have it: {reason}"
 
 
 def format_unchanged(judged: JudgedComparison) -> str:
@@ -132,7 +142,7 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
     """Format what stands below the decision."""
     header = judged.header
     margin = f"margin {format_margins(header.margins)}"
-    lines = [format_verdict_counts(judged), *format_skipped(judged)]
+    lines = [format_verdict_counts(judged), *format_not_compared(judged), *format_skipped(judged)]
     if header.unpaired:
         lines.append(
             "unpaired: the sides were not measured in turn; a difference counts only beyond what two "
@@ -318,17 +328,32 @@ def format_cases(judged: JudgedComparison) -> Iterator[str]:
         yield from wrap_sentence(
             "; ".join(filter(None, [tell_values(cases[0]) if single else "", reason])), "  why: "
         )
-        again = dict.fromkeys(command for case in cases for command in list_again(judged, case))
-        yield from (f"  again: {command}" for command in again)
+        again = [command for case in cases for command in list_again(judged, case)]
+        yield from (f"  again: {command}" for command in join_sizes(again))
     if left := len(ordered) - MOST_CASES:
         yield from ["", f"and {left} more in {PAGE}"] if left > 0 else []
 
 
 def list_again(judged: JudgedComparison, case: ComparedCase) -> Iterable[str]:
-    """List what measures a bad case again: both sides in turn, or if it failed each by itself."""
+    """List what measures a bad case again: both sides in turn; what failed on each; what one lacks on that."""
     if case.verdict not in BAD:
         return []
+    if case.verdict == ComparisonVerdict.ONLY_OLD:
+        return [case.rerun[NEW]] if NEW in case.rerun else []
     return [judged.again] if case.verdict == ComparisonVerdict.SLOWER and judged.again else case.rerun.values()
+
+
+def join_sizes(commands: Iterable[str]) -> list[str]:
+    """Join commands that differ in their sizes alone into one with all of these, in the order of the first."""
+    joined: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for command in commands:
+        words = shlex.split(command)
+        at = words.index(BYTES.flag) + 1 if BYTES.flag in words else len(words)
+        joined.setdefault((tuple(words[:at]), tuple(words[at + 1 :])), []).extend(words[at : at + 1])
+    return [
+        quote_words([*before, *filter(None, [",".join(dict.fromkeys(sizes))]), *behind])
+        for (before, behind), sizes in joined.items()
+    ]
 
 
 def tell_case(each: ComparedCase) -> str:

@@ -24,7 +24,7 @@ from postprocess.features.compare.measure.passes import (
 from postprocess.features.compare.next_steps import FINGERPRINT_SHARE
 from postprocess.features.compare.pairs import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.features.compare.text import format_verdict_counts
-from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.evaluate import evaluate_launches, format_rerun_command
 from postprocess.judging.retest_targets import build_retest_choice
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN
@@ -268,7 +268,13 @@ class ComparisonBench:
         results = evaluate_launches(finished, catalog, context.request.site, options)
         results = verified.apply(results) if verified else results
         store_trials(context.work, session, finished, results)
-        return collect_values(finished, results)
+        skipping = {skip.case: run.launch for run in finished for skip in run.launch.skips}
+        commands = {
+            case: format_rerun_command(launch, case, context.request.site, options)
+            for case, launch in skipping.items()
+        }
+        told = [replace(each, rerun=each.rerun or commands.get(each.case, "")) for each in results]
+        return collect_values(finished, told)
 
     def launch_lost(
         self,

@@ -81,6 +81,51 @@ def test_every_case_has_a_verdict(old, new, verdict, status):
     assert judged.decision.status == status
 
 
+LACKED = failing("skipped", "no binary of IMB", foreseen=True)
+IMB = "cpu/imb/pingpong/warm-loop/2x2/8"
+
+
+@pytest.mark.parametrize(("side", "where"), [(data.NEW, "new side (b)"), (data.OLD, "old side (a)")])
+def test_a_program_that_a_side_cannot_have_is_not_compared_and_that_is_said(side: str, where: str) -> None:
+    with_it, without = BOTH | {IMB: value(1e-6)}, BOTH | {IMB: LACKED}
+    judged = judge_comparison(compared(*((with_it, without) if side == data.NEW else (without, with_it))))
+    assert (judged.decision, judged.counts) == (Decision.SAFE, {"same": 1, "not compared": 1})
+    text = " ".join(format_comparison_text(judged).split())
+    assert f"1 further case of imb not compared, as the {where} cannot have it: no binary of IMB" in text
+    assert text.count("imb") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        (value(1e-6), failing("skipped", "no binary of IMB"), ComparisonVerdict.ONLY_OLD),
+        (value(1e-6), failing("incomplete", "its build failed"), ComparisonVerdict.BROKEN),
+        (CRASHED, LACKED, ComparisonVerdict.ONLY_OLD),
+        (LACKED, CRASHED, ComparisonVerdict.BROKEN),
+    ],
+)
+def test_what_fails_or_is_missing_otherwise_stays_not_safe(old, new, verdict):
+    judged = judge_comparison(compared(BOTH | {IMB: old}, BOTH | {IMB: new}))
+    assert {each.case.key: each.verdict for each in judged.cases}[IMB] == verdict
+    assert judged.decision == Decision.NOT_SAFE
+
+
+def test_what_a_side_lacked_in_some_launches_only_is_missing_there() -> None:
+    stored = compared(BOTH | {IMB: value(1e-6)}, BOTH | {IMB: LACKED})
+    passes = (*stored.passes, make_pass(9, 0, data.NEW, {IMB: failing("skipped", "too few nodes")}))
+    assert judge_comparison(replace(stored, passes=passes)).decision == Decision.NOT_SAFE
+
+
+def test_what_one_side_lacks_is_measured_again_there_in_one_command() -> None:
+    sizes = {f"cpu/imb/pingpong/warm-loop/2x2/{size}": size for size in (8, 16)}
+    run = "./plumbline run --environment {} --program imb --bytes {} --iterations 100".format
+    old = {key: replace(value(1e-6), rerun=run("mpich-4_3_2", size)) for key, size in sizes.items()}
+    new = {key: failing("skipped", "why", rerun=run("mpich-5_0_2", size)) for key, size in sizes.items()}
+    said = format_comparison_text(judge_comparison(compared(BOTH | old, BOTH | new)))
+    again = [line for line in said.splitlines() if "again:" in line]
+    assert again == [f"  again: {run('mpich-5_0_2', '8,16')}"]
+
+
 @pytest.mark.parametrize(
     ("binding", "cores", "reason"),
     [
