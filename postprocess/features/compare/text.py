@@ -29,6 +29,14 @@ TRIED = 3  #: settings that a terminal proposes
 REASONS = 3  #: why cases were skipped, or references do not hold
 FEW_MAPS = 4  #: tables of ratios that a terminal shows
 PAGE = "comparison.html"
+#: What people do with a decision, and the options of the command that does it
+SIGNED = {
+    Decision.SAFE: ("sign that the new side may be used", "--accept --key ~/.ssh/id_ed25519"),
+    Decision.NOT_SAFE: (
+        "sign that it may not; or accept it with waivers (./plumbline dossier sign --help)",
+        "--reject --reason TEXT --key ~/.ssh/id_ed25519",
+    ),
+}
 LIBRARY = "MPI library"  #: among what a site declares
 HOW_CALLED = (
     f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average (Benjamini and Hochberg)"
@@ -93,7 +101,8 @@ def format_decision(judged: JudgedComparison) -> str:
     if judged.decision == Decision.SAFE:
         margin = format_margins(judged.header.margins)
         return f"Safe: going from {old} to {new} makes none of {cases} slower by more than {margin}"
-    return f"Undecided: {counts.get(ComparisonVerdict.UNDECIDED, 0)} {of} need more pairs"
+    left = counts.get(ComparisonVerdict.UNDECIDED, 0)
+    return f"Undecided: {left} {of} {'needs' if left == 1 else 'need'} more pairs"
 
 
 def format_margins(margins: Sequence[float]) -> str:
@@ -162,7 +171,7 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
 def format_controls(controls: int, moved: int) -> str:
     """Format how many controls moved, in which no MPI has a part."""
     if not controls:
-        return "controls without MPI: none, they are of mpicost on real machines"
+        return "controls without MPI: none, only mpicost on real machines has them"
     return f"controls without MPI: {controls - moved} of {controls} unmoved"
 
 
@@ -192,6 +201,17 @@ def propose_references(effects: ReferenceEffects | None, directory: Path | None 
     cases = f"{formats.plural(effects.without, 'case')} of the new side without a comparable reference"
     words = ["./plumbline", "references", "propose", "--compare", directory or "DIR"]
     return [NextStep(cases, quote_words(words))]
+
+
+def propose_signing(judged: JudgedComparison, directory: Path | None = None) -> list[NextStep]:
+    """Propose to sign what was decided of two different sides as they are; parameters as above."""
+    header = judged.header
+    planted = any(side.plant for side in (header.old, header.new))
+    if header.unpaired or planted or header.control or judged.decision not in SIGNED:
+        return []
+    why, options = SIGNED[judged.decision]
+    words = ["./plumbline", "dossier", "sign", directory or "DIR"]
+    return [NextStep(why, f"{quote_words(words)} {options}")]
 
 
 def tabulate_facts(facts: Sequence[FactDifference]) -> list[formats.TextTable]:
@@ -304,7 +324,8 @@ def format_comparison_text(
     left = len(judged.settings) - TRIED
     text += f"  and {left} more in {PAGE}\n" if left > 0 else ""
     text += "\n" + wrap_lines(format_effects(judged.effects)) if judged.effects else ""
-    text += format_steps("afterwards", propose_references(judged.effects, directory))
+    steps = [*propose_references(judged.effects, directory), *propose_signing(judged, directory)]
+    text += format_steps("afterwards", steps)
     return text + "\nHow to read this:\n" + wrap_lines(select_how_to_read(judged), INDENT)
 
 

@@ -9,6 +9,7 @@ import pytest
 from postprocess.features.compare import data
 from postprocess.features.compare.data import CaseValue
 from postprocess.features.compare.judge import ComparisonVerdict, Decision, judge_comparison
+from postprocess.features.compare.page import HTML, MARKDOWN, render_comparison
 from postprocess.features.compare.pairs import draw_block
 from postprocess.features.compare.text import format_comparison_text
 from tests.support.factories.comparison import HEADER, failing, make_pass, write_comparison
@@ -79,6 +80,27 @@ def test_every_case_has_a_verdict(old, new, verdict, status):
     judged = judge_comparison(compared(one, two))
     assert {each.case.key: each.verdict for each in judged.cases}[BCAST] == verdict
     assert judged.decision.status == status
+
+
+def test_a_decision_is_followed_by_what_people_do_with_it(tmp_path: Path) -> None:
+    """Who validates an upgrade signs it; what a planted delay made is signed by nobody."""
+    slower = compared(BOTH, {BCAST: value(1.5e-6)})
+    for stored, options in ((compared(BOTH, BOTH), "--accept --key"), (slower, "--reject --reason TEXT --key")):
+        said = format_comparison_text(judge_comparison(stored), directory=tmp_path)
+        assert f"./plumbline dossier sign {tmp_path} {options} " in said
+    page = render_comparison(judge_comparison(slower))[MARKDOWN]
+    assert page.index("## To compare again what is slower") < page.index(
+        "./plumbline compare a b --routine bcast"
+    )
+    planted = replace(HEADER, new=replace(HEADER.new, plant="slower-10:bcast"))
+    assert "sign" not in format_comparison_text(judge_comparison(replace(slower, header=planted)))
+
+
+def test_one_open_case_is_told_as_one() -> None:
+    few = replace(compared(BOTH, BOTH), passes=compared(BOTH, BOTH).passes[:4])
+    judged = judge_comparison(few)
+    assert "1 of 1 case measured from a to b needs more pairs" in format_comparison_text(judged)
+    assert "1 pairs" not in render_comparison(judged)[HTML]
 
 
 LACKED = failing("skipped", "no binary of IMB", foreseen=True)
