@@ -31,10 +31,10 @@ FEW_MAPS = 4  #: tables of ratios that a terminal shows
 PAGE = "comparison.html"
 #: What people do with a decision, and the options of the command that does it
 SIGNED = {
-    Decision.SAFE: ("sign that the new side may be used", "--accept --key ~/.ssh/id_ed25519"),
+    Decision.SAFE: ("sign that the new side may be used", "--accept --key FILE"),
     Decision.NOT_SAFE: (
         "sign that it may not; or accept it with waivers (./plumbline dossier sign --help)",
-        "--reject --reason TEXT --key ~/.ssh/id_ed25519",
+        "--reject --reason TEXT --key FILE",
     ),
 }
 LIBRARY = "MPI library"  #: among what a site declares

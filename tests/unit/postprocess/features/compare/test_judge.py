@@ -87,7 +87,7 @@ def test_a_decision_is_followed_by_what_people_do_with_it(tmp_path: Path) -> Non
     slower = compared(BOTH, {BCAST: value(1.5e-6)})
     for stored, options in ((compared(BOTH, BOTH), "--accept --key"), (slower, "--reject --reason TEXT --key")):
         said = format_comparison_text(judge_comparison(stored), directory=tmp_path)
-        assert f"./plumbline dossier sign {tmp_path} {options} " in said
+        assert f"./plumbline dossier sign {tmp_path} {options} FILE" in said
     page = render_comparison(judge_comparison(slower))[MARKDOWN]
     assert page.index("## To compare again what is slower") < page.index(
         "./plumbline compare a b --routine bcast"
