@@ -209,8 +209,8 @@ class imb(OsuImbCheck):
         rotated = {ROTATED: self.rotation()} if self.cache == ROTATE else {}
         return {**super().method(), WINDOW: WINDOW_MESSAGES, **rotated}
 
-    def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
-        launch = super().planned_start(start, reason)
+    def planned_start(self, start: Start, reason: str, foreseen: bool = False) -> PlannedLaunch:
+        launch = super().planned_start(start, reason, foreseen)
         several = any(benchmark.executable == MT for benchmark in start.benchmarks)
         return replace(launch, threads=self.count_threads()) if several else launch
 

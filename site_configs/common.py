@@ -116,7 +116,7 @@ def environment(declared: fields.Environment) -> dict[str, Any]:
         "launch_variables": build_launch_variables(declared.standard_abi)
         | {key: quote_word(value) for key, value in set_env.get(name, {}).items()},
         "by_hand": collect_manual_settings(set_env, request.oversubscribe, name, shell),
-    } | installed.build_extras(declared.programs or {}, declared.lacking or {})
+    } | installed.build_extras(declared.programs or {}, declared.lacking or {}, declared.unfit)
     if declared.container:
         extras["container"] = list(declared.container)
     if declared.standard_abi:

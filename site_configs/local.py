@@ -46,6 +46,7 @@ site_configuration = site(
             },
             programs={"imb": imb[mpi.name].installed} if imb[mpi.name].folder else {},
             lacking={"imb": imb[mpi.name].problem} if imb[mpi.name].problem else {},
+            unfit=["imb"] if imb[mpi.name].problem and not imb[mpi.name].foreseen else [],
             standard_abi=mpi.standard_abi,
         )
         for mpi in inventory.mpis

@@ -15,7 +15,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, Verdict
 from site_configs.schedulers.base import Ending
-from spack_envs.installation import BuiltBinary
+from spack_envs.installation import UNKNOWN, BuiltBinary
 
 
 def select_launch_counts(selection: Selection, counts: Mapping[LaunchPlace, int]) -> Selection:
@@ -64,6 +64,8 @@ class Records(Protocol):
         """Return the smallest step of a value, in ``unit``."""
 
 
+#: Keys of a run record that tell what nothing tells of a build, by fields of :class:`BuiltBinary`.
+TOLD_BY_RUN = {"version": "suite_version", "compiler": "compiler", "flags": "compiler_flags"}
 TCP_PACKETS = "tcp_packets"  #: in run and end records of mpicost; -1 where the kernel does not tell
 
 
@@ -103,6 +105,14 @@ class FinishedLaunch:
     def run(self) -> dict[str, Any]:
         """The run record; empty if the launch failed."""
         return self.outcome.records.run if self.outcome.records else {}
+
+    @property
+    def binary(self) -> BuiltBinary:
+        """The program as it was built; what its build does not tell is as the running program says."""
+        launch = self.launch
+        built = self.built or BuiltBinary(launch.environment, launch.program, path="", spec=self.spec)
+        told = {name: self.run.get(key, UNKNOWN) for name, key in TOLD_BY_RUN.items()}
+        return replace(built, **{name: said for name, said in told.items() if getattr(built, name) == UNKNOWN})
 
     @cached_property
     def conditions(self) -> LaunchConditions:

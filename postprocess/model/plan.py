@@ -32,6 +32,8 @@ class SkippedCase:
     #: Because its program cannot be had, or not run on this MPI; else by the site's decision.
     unavailable: bool = False
     no_program: bool = False  #: of these: whether its program cannot be had
+    #: Of these: whether that was known before anything was tried with this MPI, and is no failure of it
+    foreseen: bool = False
 
 
 @dataclass(frozen=True)

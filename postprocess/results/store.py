@@ -24,7 +24,7 @@ from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import TrialSummary
 from postprocess.model.verdict import CaseResult, Verdict
-from spack_envs.installation import UNKNOWN, BuiltBinary
+from spack_envs.installation import UNKNOWN
 
 SUFFIX = ".parquet"
 VERSION = 3  #: of the columns
@@ -252,7 +252,7 @@ def build_rows(
 def build_row(session: str, started: str, finished: FinishedLaunch, result: CaseResult) -> StoreRow:
     """Build the row of one case in one launch, without its mode and provenance."""
     run = finished.run
-    built = finished.built or BuiltBinary(result.case.environment, result.case.program, "", "")
+    built = finished.binary
     measured = finished.measurements.get(result.case.variable)
     lower, upper = result.band or (None, None)
     base = StoreRow(

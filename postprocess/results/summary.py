@@ -15,7 +15,6 @@ from postprocess.model.session import Session
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
 from site_configs.mpi.family import Mpi, identify_library
 from site_configs.topology.machine import Machine, read_machine
-from spack_envs.installation import BuiltBinary
 
 SCHEMA = 5  #: of the file
 
@@ -191,12 +190,15 @@ def environments(mpis: Sequence[Mpi], finished: Sequence[FinishedLaunch]) -> lis
 
 
 def programs(finished: Sequence[FinishedLaunch]) -> list[BuiltProgram]:
-    """Return each program of each environment as it was built; what is not known of it is ``unknown``."""
+    """Return each program of each environment as it was built; what is not known of it is ``unknown``.
+
+    Launches that ended well come first: a running program may tell more than its build.
+    """
     found: dict[tuple[str, str], BuiltProgram] = {}
-    for run in finished:
+    for run in sorted(finished, key=lambda each: not each.run):
         place = (run.launch.environment, run.launch.program)
         if run.launch.cases and place not in found:
-            built = run.built or BuiltBinary(*place, path="", spec=run.spec)
+            built = run.binary
             sources = "" if built.source == "official" else f", sources: {built.source}"
             spec = built.spec + sources
             found[place] = BuiltProgram(*place, built.version, built.compiler, built.flags, spec)

@@ -29,7 +29,7 @@ from reframe_checks.common.mpi_support import explain_unsupported
 from reframe_checks.common.selection_guard import note_choice
 from reframe_checks.common.user_options import is_in_session, read_choice
 from site_configs.mpi.family import identify_library
-from site_configs.programs.installed import explain_missing_program, find_executable
+from site_configs.programs.installed import explain_missing_program, find_executable, is_lack_foreseen
 from site_configs.programs.program import PROGRAMS
 from site_configs.schema.reframe_request import current_request
 from spack_envs.installation import FOLDER, write_program
@@ -131,8 +131,11 @@ class OsuImbCheck(LaunchCheck, family=True):
         """Return every start of the job, each with its own end."""
         extras = self.current_environ.extras
         reason = explain_missing_program(self.program, extras, current_request().spack)
+        foreseen = is_lack_foreseen(self.program, extras, current_request().spack)
         starts = [
-            self.planned_start(start, reason) for start in self.starts() if start.sizes and start.benchmarks
+            self.planned_start(start, reason, foreseen)
+            for start in self.starts()
+            if start.sizes and start.benchmarks
         ]
         self.limit_job(starts)
         return starts
@@ -141,15 +144,20 @@ class OsuImbCheck(LaunchCheck, family=True):
         """Return the seconds that a start may take: the user's, else by its cases."""
         return float(self.time_limit or SECONDS_TO_START + SECONDS_PER_CASE * len(cases))
 
-    def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
+    def planned_start(self, start: Start, reason: str, foreseen: bool = False) -> PlannedLaunch:
         """Return the plan of one start, without what this MPI does not support.
 
         :param reason: why the program cannot be had at all, if so: then all of it is skipped.
+        :param foreseen: whether that was known before anything was tried with this MPI
         """
         able = [benchmark for benchmark in start.benchmarks if not self.explain_unmeasured(benchmark)]
         skips = [
             SkippedCase(
-                case, reason or self.explain_unmeasured(benchmark), unavailable=True, no_program=bool(reason)
+                case,
+                reason or self.explain_unmeasured(benchmark),
+                unavailable=True,
+                no_program=bool(reason),
+                foreseen=bool(reason) and foreseen,
             )
             for benchmark in start.benchmarks
             if reason or benchmark not in able

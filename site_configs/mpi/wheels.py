@@ -220,6 +220,7 @@ class Imb:
     folder: str = ""
     libraries: str = ""  #: folder that must be searched first for the MPI's libraries
     problem: str = ""
+    foreseen: bool = False  #: whether the problem was known without a trial, and is no failure of this MPI
 
     @property
     def installed(self) -> Installed:
@@ -249,7 +250,7 @@ def try_imb(mpi: Mpi, folders: Iterable[Path], say: Callable[[str], None]) -> Im
         say(f"trying IMB under {mpi.name}")
         problem = explain_imb_unfit(mpi, folder / EXECUTABLE, there[0])
     if problem:
-        return Imb(mpi.mpicc, mpi.module, problem=problem)
+        return Imb(mpi.mpicc, mpi.module, problem=problem, foreseen=folder is None or not there)
     return Imb(mpi.mpicc, mpi.module, str(folder), str(there[0]))
 
 

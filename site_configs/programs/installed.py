@@ -7,7 +7,7 @@ then a wheel (IMB only). Where there is none of them, the reason is told; nothin
 import functools
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -59,7 +59,9 @@ Programs = Annotated[
 ]
 
 
-def build_extras(programs: Mapping[str, str | Installed], lacking: Mapping[str, str]) -> dict:
+def build_extras(
+    programs: Mapping[str, str | Installed], lacking: Mapping[str, str], unfit: Sequence[str] = ()
+) -> dict:
     """Build the ``extras`` on installed programs. A plain folder is one that the site declares."""
     there = {name: each if isinstance(each, Installed) else Installed(each) for name, each in programs.items()}
     return {
@@ -67,6 +69,7 @@ def build_extras(programs: Mapping[str, str | Installed], lacking: Mapping[str, 
         "program_env": {name: dict(each.env) for name, each in there.items() if each.env},
         "program_origin": {name: each.origin for name, each in there.items()},
         "lacking": dict(lacking),
+        "unfit": list(unfit),
     }
 
 
@@ -97,6 +100,18 @@ def explain_missing_program(program: str, extras: Mapping[str, Any], spack: str)
     reason = "no Spack environment for this MPI" if spack else "no Spack"
     more = extras.get("lacking", {}).get(program, "")
     return f"{reason}; {more}" if more else reason
+
+
+def is_lack_foreseen(program: str, extras: Mapping[str, Any], spack: str) -> bool:
+    """Return whether an environment lacks a program for a reason that was known before anything was tried.
+
+    Then the lack is no failure of its MPI. A program that failed a trial, that Spack cannot build for this MPI
+    alone, or of which nothing is said, is none of these. For parameters see :func:`find_program_source`.
+    """
+    if find_program_source(program, extras, spack):
+        return False
+    told = program in extras.get("lacking", {}) and program not in extras.get("unfit", ())
+    return bool(extras.get(STANDARD_ABI)) or (not spack and told)
 
 
 def find_executable(folder: Path, name: str) -> Path | None:

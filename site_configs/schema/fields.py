@@ -130,6 +130,8 @@ class Environment(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     programs: Programs | None = None
     #: Why a program that is not given cannot be had without Spack.
     lacking: Mapping[str, str] | None = None
+    #: Those of ``lacking`` that were tried with this MPI and failed: ``compare`` never leaves them out.
+    unfit: Sequence[str] = ()
     #: Differences from the references in spite of which values are compared, each with its reason
     #: (``{"compiler": "gcc 13.1 was measured against 12.2 in May"}``).
     accept: Waivers | None = None

@@ -11,7 +11,7 @@ from enum import Enum
 from itertools import pairwise
 
 from postprocess.base.formats import compute_slowdown, factor, first_of, format_signed, plural, size
-from postprocess.features.compare.data import NEW, OLD, CasePlace, ComparisonHeader, SharedCase
+from postprocess.features.compare.data import NEW, OLD, SIDES, CasePlace, ComparisonHeader, SharedCase
 from postprocess.features.compare.pairs import CasePairs
 from postprocess.model.verdict import Verdict
 from postprocess.stats.paired_verdicts import PairedCase, PairedResult
@@ -108,15 +108,15 @@ class ComparisonVerdict(str, Enum):
     MENDED = "mended", "faster"  #: failed on the old side alone
     ONLY_NEW = "only new"
     SKIPPED = "skipped"  #: on purpose, on both sides
+    NOT_COMPARED = "not compared"  #: of a program that one side cannot have, which was known beforehand
 
     def __str__(self) -> str:
         return self.value
 
 
 BAD = tuple(verdict for verdict in ComparisonVerdict if verdict.tone == "slower")
-SHOWN = tuple(
-    verdict for verdict in ComparisonVerdict if verdict.tone != "same" and verdict != ComparisonVerdict.SKIPPED
-)
+APART = (ComparisonVerdict.SKIPPED, ComparisonVerdict.NOT_COMPARED)  #: of which nothing was to be compared
+SHOWN = tuple(verdict for verdict in ComparisonVerdict if verdict.tone != "same" and verdict not in APART)
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,7 @@ class ComparedCase:
     rerun: dict[str, str]  #: command that measures just this case, by side
     #: Launches of each side, where they were not taken in turn: nothing but the machine's noise is known then.
     unpaired: tuple[int, int] | None = None
+    lacked_by: str = ""  #: of what is not compared: the side that cannot have its program
     wrong_data: bool = False  #: whether a launch of the new side received wrong data, which is never waived
     contradiction: Contradiction | None = None  #: between the medians and the pairs
 
@@ -168,6 +169,8 @@ def judge_presence(case: CasePairs) -> tuple[ComparisonVerdict, str] | None:
     there = {side: bool(case.launches[side]) and not case.skipped(side) for side in (OLD, NEW)}
     if not any(there.values()):
         return ComparisonVerdict.SKIPPED, case.skipped(OLD) or case.skipped(NEW)
+    if not old and any(map(case.lacks_program, SIDES)):
+        return ComparisonVerdict.NOT_COMPARED, case.skipped(OLD) or case.skipped(NEW)
     if not there[NEW]:
         return ComparisonVerdict.ONLY_OLD, case.skipped(NEW) or "not in the plan of the new side"
     if not there[OLD]:
@@ -203,6 +206,7 @@ def describe_case(
     spreads = [statistics.stdev(map(math.log, values)) for values in sides if len(values) > 1]
     finite = estimate is not None and math.isfinite(estimate.lower)
     margin = header.margin(pairs.case)
+    apart = verdict == ComparisonVerdict.NOT_COMPARED
     contradiction = None
     if estimate and old and new and pairs.differences:
         contradiction = find_contradiction(
@@ -227,6 +231,7 @@ def describe_case(
         margin=margin,
         void=dict(pairs.void),
         rerun=pairs.rerun,
+        lacked_by=next((side for side in SIDES if apart and pairs.lacks_program(side)), ""),
         wrong_data=any(verdict == Verdict.INCORRECT for verdict, _ in pairs.failures[NEW]),
         contradiction=contradiction,
     )

@@ -84,6 +84,8 @@ class CaseValue:
     exact: bool = False
     #: whether its job never ran, or its nodes went away: no program has a part in that
     lost: bool = False
+    #: Of what was skipped: whether the side cannot have its program, which was known before anything was tried
+    foreseen: bool = False
     #: From core to core before and after the case, in seconds; None where nothing tells
     core_latency: tuple[Measured | None, Measured | None] | None = None
 

@@ -15,6 +15,7 @@ import numpy as np
 from postprocess.base.formats import compute_slowdown, first_of, format_percent, plural
 from postprocess.features.compare import data, next_steps
 from postprocess.features.compare.cases import (
+    APART,
     ComparedCase,
     ComparisonVerdict,
     build_paired_case,
@@ -87,14 +88,20 @@ class JudgedComparison:
 
     @property
     def measured(self) -> tuple[ComparedCase, ...]:
-        """The cases of which anything was to be measured: all but those that both sides skip on purpose."""
-        return tuple(case for case in self.cases if case.verdict != ComparisonVerdict.SKIPPED)
+        """The cases of which anything was to be compared."""
+        return tuple(case for case in self.cases if case.verdict not in APART)
 
     @property
     def skipped(self) -> dict[str, int]:
-        """Number of the other cases by reason, the most first."""
+        """Number of the cases that both sides skip on purpose, by reason, the most first."""
         rest = Counter(e.reason for e in self.cases if e.verdict == ComparisonVerdict.SKIPPED)
         return dict(rest.most_common())
+
+    @property
+    def not_compared(self) -> dict[tuple[str, str, str], int]:
+        """Number of the cases of a program that a side cannot have, by side, program and reason."""
+        rest = (e for e in self.cases if e.verdict == ComparisonVerdict.NOT_COMPARED)
+        return dict(Counter((e.lacked_by, e.case.program, e.reason) for e in rest).most_common())
 
     @property
     def counts(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from postprocess.base.formats import MEGABYTES, SECONDS, duration, first_of, plural, quantity, size
 from postprocess.base.sanitize import quote_words
-from postprocess.features.compare.cases import BAD, ComparedCase, ComparisonVerdict
+from postprocess.features.compare.cases import APART, BAD, ComparedCase, ComparisonVerdict
 from postprocess.features.compare.data import ComparisonHeader, StoredComparison
 from postprocess.features.compare.facts import VARIABLE, FactDifference, FingerprintPair, SideFingerprint
 from postprocess.model.options import FAMILY, OPTIONS, ROUTINE, TIME_LIMIT
@@ -170,7 +170,7 @@ def propose_deciding(header: ComparisonHeader, cases: Sequence[ComparedCase], co
     The looks of a comparison are fixed beforehand, so that further pairs are a comparison of their own.
     """
     needs = [
-        (each.pairs + each.pairs_more, each.case.routine)
+        (count_launched_pairs(each, each.pairs + each.pairs_more), each.case.routine)
         for each in cases
         if each.verdict == ComparisonVerdict.UNDECIDED and each.pairs_more is not None
     ]
@@ -182,7 +182,7 @@ def propose_deciding(header: ComparisonHeader, cases: Sequence[ComparedCase], co
         pairs = next(end for end in ends if end >= max(within)[0])
         routines = {routine for _, routine in within}
         own = sum(each.case.routine in routines for each in cases)
-        measured = sum(case.verdict != ComparisonVerdict.SKIPPED for case in cases)
+        measured = sum(case.verdict not in APART for case in cases)
         pair = max(cost.open_cases, cost.all_cases * own / max(measured, 1))
         seconds = find_seconds(pair, pairs)
         words = (
@@ -196,6 +196,11 @@ def propose_deciding(header: ComparisonHeader, cases: Sequence[ComparedCase], co
         words = f"{plural(beyond, 'undecided case')} would take more than {ends[-1]} pairs"
         steps.append(NextStep(f"{words}: measure on an idle machine, or choose a wider --margin"))
     return steps
+
+
+def count_launched_pairs(case: ComparedCase, counting: int) -> int:
+    """Count how many pairs must be launched for so many that count, if as many as before do not."""
+    return math.ceil(counting * (1 + sum(case.void.values()) / max(case.pairs, 1)))
 
 
 def propose_again(header: ComparisonHeader, cases: Sequence[ComparedCase], cost: PairCost) -> str:

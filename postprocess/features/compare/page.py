@@ -80,6 +80,7 @@ def find_changed_pages(folder: Path, judged: JudgedComparison, decided: SignedDe
 def build_document(judged: JudgedComparison, decided: SignedDecision | None = None) -> Document:
     """Build the document of a comparison."""
     header = judged.header
+    again = [NextStep("Its routines alone, both sides in turn", judged.again)] if judged.again else []
     return Document(
         kind="unpaired comparison" if header.unpaired else "comparison",
         where=(f"{header.old.label} → {header.new.label}", header.started_utc),
@@ -89,13 +90,14 @@ def build_document(judged: JudgedComparison, decided: SignedDecision | None = No
         sections=[
             Section("Decided", [Lines(Role.REMARK, format_decided(decided) if decided else [])]),
             *show_groups(judged),
+            Section("To compare again what is slower", show_steps(again)),
             Section("To decide what is undecided", show_steps(judged.deciding)),
             Section("To try a setting of the old side", [*show_settings(judged)]),
             show_cards(judged),
             *show_differences(judged),
             Section("Ratios, new over old", [HEAT_MAP_KEY, *tabulate_heat_maps(judged)], printed=""),
             *show_cases(judged),
-            Section("Afterwards", [Lines(Role.ITEM, list_effects(judged))]),
+            Section("Afterwards", [Lines(Role.ITEM, list_effects(judged, signed=decided is not None))]),
         ],
         how_to_read=text.select_how_to_read(judged),
         data=build_judged_json(judged),
@@ -167,10 +169,10 @@ def show_cases(judged: JudgedComparison) -> Iterator[Section]:
     yield Section("Each case again", [_show_rerun(each) for each in ordered], printed="")
 
 
-def list_effects(judged: JudgedComparison) -> list[str]:
-    """List what becomes of references, and the command that makes new ones."""
-    steps = [f"{step.words}: {step.command}" for step in text.propose_references(judged.effects)]
-    return text.format_effects(judged.effects) + steps
+def list_effects(judged: JudgedComparison, signed: bool = False) -> list[str]:
+    """List what becomes of references, and the commands that make new ones and sign the decision."""
+    steps = [*text.propose_references(judged.effects), *([] if signed else text.propose_signing(judged))]
+    return text.format_effects(judged.effects) + [f"{step.words}: {step.command}" for step in steps]
 
 
 def _show_rerun(each: ComparedCase) -> Commands:
@@ -223,6 +225,11 @@ def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:
         "decision": str(judged.decision),
         "sentence": text.format_decision(judged),
         "skipped": judged.skipped,
+        "not_compared": [
+            {"side": side, "program": program, "reason": reason, "cases": number}
+            for (side, program, reason), number in judged.not_compared.items()
+        ],
+        "again": judged.again,
         "deciding": [asdict(step) for step in judged.deciding],
         "settings_to_try": [asdict(setting) for setting in judged.settings],
         "exit_status": judged.decision.status,
@@ -380,7 +387,7 @@ def tell_row(each: ComparedCase) -> str:
     """Tell the ratio of a case with its interval; without one its verdict."""
     if each.ratio is None:
         few = each.verdict == ComparisonVerdict.UNDECIDED and each.pairs
-        return f"{each.pairs} pairs" if few else str(each.verdict)
+        return formats.plural(each.pairs, "pair") if few else str(each.verdict)
     if each.unclear:
         return each.unclear
     interval = f" ({factor(each.limits[0])}–{factor(each.limits[1])})" if each.limits else ""

@@ -54,6 +54,7 @@ class CasePairs:
     lost: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: {side: [] for side in SIDES})
     launches: Counter[str] = field(default_factory=Counter)  #: by side, that had it in their plan
     measured: Counter[str] = field(default_factory=Counter)  #: by side, those with a value
+    foreseen: Counter[str] = field(default_factory=Counter)  #: by side, skipped as it cannot have the program
     rerun: dict[str, str] = field(default_factory=dict)  #: by side
 
     @cached_property
@@ -68,6 +69,10 @@ class CasePairs:
     def skipped(self, side: str) -> str:
         """Return why a side has not measured the case on purpose; empty if it has."""
         return next((why for verdict, why in self.failures[side] if verdict == "skipped"), "")
+
+    def lacks_program(self, side: str) -> bool:
+        """Return whether a side cannot have the program, by every launch: a reason known before any trial."""
+        return 0 < self.launches[side] == self.foreseen[side]
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ def collect_pairs(passes: Sequence[ComparisonPass], seed: int) -> dict[str, Case
 def note_launch(case: CasePairs, side: str, said: CaseValue) -> None:
     """Note that a launch of a side had a case in its plan, and what failed it."""
     case.launches[side] += 1
+    case.foreseen[side] += said.foreseen
     if said.rerun:
         case.rerun[side] = said.rerun
     if said.verdict and said.lost:

@@ -1,5 +1,6 @@
 """What people read of a comparison: the decision in one sentence, groups, the worst cases, every case."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from postprocess.base import formats
 from postprocess.base.formats import INDENT, PIPE_COLUMNS, wrap, wrap_all
 from postprocess.base.sanitize import quote_words, sanitize_line
-from postprocess.features.compare.cases import BAD, SHOWN, ComparedCase, ComparisonVerdict, group_cases
+from postprocess.features.compare.cases import APART, BAD, SHOWN, ComparedCase, ComparisonVerdict, group_cases
 from postprocess.features.compare.data import NEW, OLD, ReferenceEffects
 from postprocess.features.compare.facts import (
     KINDS,
@@ -19,6 +20,7 @@ from postprocess.features.compare.facts import (
 )
 from postprocess.features.compare.judge import Decision, JudgedComparison, select_moved
 from postprocess.features.compare.next_steps import NextStep
+from postprocess.model.options import BYTES
 from postprocess.report.document import Toned, describe_judged
 from postprocess.stats.paired_verdicts import ERROR
 
@@ -27,6 +29,14 @@ TRIED = 3  #: settings that a terminal proposes
 REASONS = 3  #: why cases were skipped, or references do not hold
 FEW_MAPS = 4  #: tables of ratios that a terminal shows
 PAGE = "comparison.html"
+#: What people do with a decision, and the options of the command that does it
+SIGNED = {
+    Decision.SAFE: ("sign that the new side may be used", "--accept --key FILE"),
+    Decision.NOT_SAFE: (
+        "sign that it may not; or accept it with waivers (./plumbline dossier sign --help)",
+        "--reject --reason TEXT --key FILE",
+    ),
+}
 LIBRARY = "MPI library"  #: among what a site declares
 HOW_CALLED = (
     f"Of the cases called slower (or faster), {ERROR:.0%} at most are false on average (Benjamini and Hochberg)"
@@ -91,7 +101,8 @@ def format_decision(judged: JudgedComparison) -> str:
     if judged.decision == Decision.SAFE:
         margin = format_margins(judged.header.margins)
         return f"Safe: going from {old} to {new} makes none of {cases} slower by more than {margin}"
-    return f"Undecided: {counts.get(ComparisonVerdict.UNDECIDED, 0)} {of} need more pairs"
+    left = counts.get(ComparisonVerdict.UNDECIDED, 0)
+    return f"Undecided: {left} {of} {'needs' if left == 1 else 'need'} more pairs"
 
 
 def format_margins(margins: Sequence[float]) -> str:
@@ -102,7 +113,7 @@ def format_margins(margins: Sequence[float]) -> str:
 
 def format_verdict_counts(judged: JudgedComparison) -> str:
     counts = judged.counts.items()
-    found = [f"{n} {verdict}" for verdict, n in counts if verdict != ComparisonVerdict.SKIPPED]
+    found = [f"{n} {verdict}" for verdict, n in counts if verdict not in APART]
     return ", ".join(found) or "no case"
 
 
@@ -113,6 +124,14 @@ def format_skipped(judged: JudgedComparison) -> list[str]:
     reasons = [f"{n} {reason or 'without a reason'}" for reason, n in judged.skipped.items()]
     number = formats.plural(sum(judged.skipped.values()), "further case")
     return [f"{number} skipped on both sides: {formats.first_of(reasons, REASONS)}"]
+
+
+def format_not_compared(judged: JudgedComparison) -> Iterator[str]:
+    """Format what one side cannot have, a line for each program and reason."""
+    for (side, program, reason), number in judged.not_compared.items():
+        label = judged.header.sides[side].label
+        cases = formats.plural(number, "further case")
+        yield f"{cases} of {program} not compared, as the {side} side ({label}) cannot have it: {reason}"
 
 
 def format_unchanged(judged: JudgedComparison) -> str:
@@ -132,7 +151,7 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
     """Format what stands below the decision."""
     header = judged.header
     margin = f"margin {format_margins(header.margins)}"
-    lines = [format_verdict_counts(judged), *format_skipped(judged)]
+    lines = [format_verdict_counts(judged), *format_not_compared(judged), *format_skipped(judged)]
     if header.unpaired:
         lines.append(
             "unpaired: the sides were not measured in turn; a difference counts only beyond what two "
@@ -190,6 +209,17 @@ def propose_references(effects: ReferenceEffects | None, directory: Path | None 
     cases = f"{formats.plural(effects.without, 'case')} of the new side without a comparable reference"
     words = ["./plumbline", "references", "propose", "--compare", directory or "DIR"]
     return [NextStep(cases, quote_words(words))]
+
+
+def propose_signing(judged: JudgedComparison, directory: Path | None = None) -> list[NextStep]:
+    """Propose to sign what was decided of two different sides as they are; parameters as above."""
+    header = judged.header
+    planted = any(side.plant for side in (header.old, header.new))
+    if header.unpaired or planted or header.control or judged.decision not in SIGNED:
+        return []
+    why, options = SIGNED[judged.decision]
+    words = ["./plumbline", "dossier", "sign", directory or "DIR"]
+    return [NextStep(why, f"{quote_words(words)} {options}")]
 
 
 def tabulate_facts(facts: Sequence[FactDifference]) -> list[formats.TextTable]:
@@ -302,7 +332,8 @@ def format_comparison_text(
     left = len(judged.settings) - TRIED
     text += f"  and {left} more in {PAGE}\n" if left > 0 else ""
     text += "\n" + wrap_lines(format_effects(judged.effects)) if judged.effects else ""
-    text += format_steps("afterwards", propose_references(judged.effects, directory))
+    steps = [*propose_references(judged.effects, directory), *propose_signing(judged, directory)]
+    text += format_steps("afterwards", steps)
     return text + "\nHow to read this:\n" + wrap_lines(select_how_to_read(judged), INDENT)
 
 
@@ -326,17 +357,32 @@ def format_cases(judged: JudgedComparison) -> Iterator[str]:
         yield from wrap_sentence(
             "; ".join(filter(None, [tell_values(cases[0]) if single else "", reason])), "  why: "
         )
-        again = dict.fromkeys(command for case in cases for command in list_again(judged, case))
-        yield from (f"  again: {command}" for command in again)
+        again = [command for case in cases for command in list_again(judged, case)]
+        yield from (f"  again: {command}" for command in join_sizes(again))
     if left := len(ordered) - MOST_CASES:
         yield from ["", f"and {left} more in {PAGE}"] if left > 0 else []
 
 
 def list_again(judged: JudgedComparison, case: ComparedCase) -> Iterable[str]:
-    """List what measures a bad case again: both sides in turn, or if it failed each by itself."""
+    """List what measures a bad case again: both sides in turn; what failed on each; what one lacks on that."""
     if case.verdict not in BAD:
         return []
+    if case.verdict == ComparisonVerdict.ONLY_OLD:
+        return [case.rerun[NEW]] if NEW in case.rerun else []
     return [judged.again] if case.verdict == ComparisonVerdict.SLOWER and judged.again else case.rerun.values()
+
+
+def join_sizes(commands: Iterable[str]) -> list[str]:
+    """Join commands that differ in their sizes alone into one with all of these, in the order of the first."""
+    joined: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for command in commands:
+        words = shlex.split(command)
+        at = words.index(BYTES.flag) + 1 if BYTES.flag in words else len(words)
+        joined.setdefault((tuple(words[:at]), tuple(words[at + 1 :])), []).extend(words[at : at + 1])
+    return [
+        quote_words([*before, *filter(None, [",".join(dict.fromkeys(sizes))]), *behind])
+        for (before, behind), sizes in joined.items()
+    ]
 
 
 def tell_case(each: ComparedCase) -> str:

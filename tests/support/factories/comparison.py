@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from postprocess.features.compare import data
 
@@ -25,9 +26,9 @@ def make_pass(
     return data.ComparisonPass(block, position, side, "s", seconds, (data.LaunchValues("l", place, cases),))
 
 
-def failing(verdict: str, reason: str = "", lost: bool = False) -> data.CaseValue:
+def failing(verdict: str, reason: str = "", **more: Any) -> data.CaseValue:
     """A launch without a value."""
-    return data.CaseValue(None, "s", verdict, reason, lost=lost)
+    return data.CaseValue(None, "s", verdict, reason, **more)
 
 
 def write_comparison(path: Path, stored: data.StoredComparison) -> None:

@@ -91,6 +91,7 @@ def test_an_environment_tells_the_checks_what_they_may_know(monkeypatch, tmp_pat
         "program_env": {},
         "program_origin": {},
         "lacking": {},
+        "unfit": [],
     }
     assert mpich()["extras"]["launcher"] == "srun"
 

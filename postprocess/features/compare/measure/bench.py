@@ -24,7 +24,7 @@ from postprocess.features.compare.measure.passes import (
 from postprocess.features.compare.next_steps import FINGERPRINT_SHARE
 from postprocess.features.compare.pairs import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.features.compare.text import format_verdict_counts
-from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.evaluate import evaluate_launches, format_rerun_command
 from postprocess.judging.retest_targets import build_retest_choice
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN
@@ -138,21 +138,24 @@ class ComparisonBench:
             begin = time.monotonic()
             planned = make_plan(reframe, selection)
             looked = time.monotonic()
+            planning = looked - begin
             report_plan(planned, progress)
             if self.take_trial(position, name, planned, plans):
                 shutil.rmtree(session.directory, ignore_errors=True)
                 return
             quiet = self.context.quiet
             _, record = measure_in_session(quiet, reframe, "running", selection, planned)
-        spent = time.monotonic() - looked - record.build_seconds
+        spent = fitting.price_pass(time.monotonic() - looked, record.build_seconds)
         verified = verify_data(self.context, selection, record.finished, afresh=True)
         for line in verified.describe():
             progress.note(f"{name} side: {line}")
+        begin = time.monotonic()
+        values = self.collect(side, session, record.finished, verified)
+        spent += time.monotonic() - begin
         progress.say(
-            f"built in {duration(record.build_seconds)}, planned in {duration(looked - begin)}, "
+            f"built in {duration(record.build_seconds)}, planned in {duration(planning)}, "
             f"one pass takes {duration(spent)}"
         )
-        values = self.collect(side, session, record.finished, verified)
         values = self.launch_lost(plain, record.finished, values, {Ending.TAKEN_AWAY})
         for line in describe_failures(values):
             progress.note(f"trial run of the {name} side: {line}")
@@ -268,7 +271,13 @@ class ComparisonBench:
         results = evaluate_launches(finished, catalog, context.request.site, options)
         results = verified.apply(results) if verified else results
         store_trials(context.work, session, finished, results)
-        return collect_values(finished, results)
+        skipping = {skip.case: run.launch for run in finished for skip in run.launch.skips}
+        commands = {
+            case: format_rerun_command(launch, case, context.request.site, options)
+            for case, launch in skipping.items()
+        }
+        told = [replace(each, rerun=each.rerun or commands.get(each.case, "")) for each in results]
+        return collect_values(finished, told)
 
     def launch_lost(
         self,
@@ -334,8 +343,10 @@ class ComparisonBench:
             raise self.refuse_for_time()
         about = f"{self.what_is_timed} takes about {duration(once)}"
         progress = self.context.progress
+        # with a time there is no more of them than fit
+        more = "" if seconds is not None else " and half as long again where pairs do not count,"
         progress.say(
-            f"{about}: {plural(looks[-1], 'pair')} in about {duration(once * looks[-1])} at most, "
+            f"{about}: {plural(looks[-1], 'pair')} in about {duration(once * looks[-1])} at most,{more} "
             f"looks after {', '.join(map(str, looks))}; drawn order of seed {self.header.seed}"
         )
         data.append_record(self.path, data.PlannedLooks(looks))

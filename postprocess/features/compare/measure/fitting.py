@@ -25,8 +25,15 @@ from site_configs.programs.program import PROGRAMS
 #: Of the time, for what is not measured yet: launches differ in how long they take
 RESERVE = 1.25
 BESIDE = 2.0  #: seconds of a pass in which nothing is launched, where none was made yet
+#: Seconds of a build that finds all done, at most: each pass has one, where the trial run may build anew
+UNCHANGED_BUILD = 1.0
 SECONDS = "--seconds"
 TABLE = {routine.name: number for number, routine in enumerate(ROUTINES)}
+
+
+def price_pass(seconds: float, build_seconds: float) -> float:
+    """Return what a later pass takes, after one that took so long, the time of its builds included."""
+    return seconds - max(build_seconds - UNCHANGED_BUILD, 0.0)
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,11 @@ def read_value(result: CaseResult, launch: FinishedLaunch) -> data.CaseValue:
     if result.verdict in WITHOUT_VALUE or not result.value:
         verdict = result.verdict if result.value is None else Verdict.INCOMPLETE
         lost = launch.outcome.job_end is not None
-        return data.CaseValue(None, result.unit, str(verdict), result.reason, result.rerun, lost=lost)
+        foreseen = any(skip.foreseen and skip.case == result.case for skip in launch.launch.skips)
+        told = str(verdict), result.reason, result.rerun
+        return data.CaseValue(
+            *(None, result.unit, *told), lost=lost, foreseen=foreseen and verdict == Verdict.SKIPPED
+        )
     measured = launch.measurements.get(result.case.variable)
     cores = measured.core_latency if measured else None
     return data.CaseValue(

@@ -128,7 +128,7 @@ def test_what_is_loaded_in_front_of_an_mpi_is_told_once(tmp_path: Path):
 @plants(
     "environment", "`UCX_TLS=tcp` and another UCX by `LD_LIBRARY_PATH`, forgotten in a shell",
     "a first calibration", "", 0,
-    "of the shell leads: the new references hold with that only | the shell sets …: the new references hold with",
+    "of the shell leads: the new references hold with that only | the shell sets …: the new references hold",
 )  # fmt: skip
 def test_what_the_shell_changes_in_new_references_is_told(tmp_path: Path, declared: Declared):
     """Settings of MPIs, and a library to which it leads; not one to which something else leads."""

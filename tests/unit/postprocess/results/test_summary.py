@@ -194,15 +194,27 @@ def test_each_program_is_told_as_it_was_built(tmp_path: Path):
     osu = BuiltBinary("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", "8.0", "gcc 12.2.0", "-O2 -g")
     benchmark = replace(done, launch=replace(done.launch, program="osu", start="bw"), built=osu)
     skipped = replace(done, launch=replace(done.launch, program="imb", cases=()))
-    place, nobody_knows = "mpich-5_0_2", ["unknown"] * 3
-    assert programs([done, benchmark, benchmark, skipped]) == [
-        BuiltProgram(place, "mpicost", *nobody_knows, done.spec),
+    place, crashed = "mpich-5_0_2", finished(tmp_path / "crashed", outcome=CRASH)
+    by_itself = ("0.1.0", "gcc 12.2.0", "-O2")
+    assert programs([crashed, done, benchmark, benchmark, skipped]) == [
+        BuiltProgram(place, "mpicost", *by_itself, done.spec),
         BuiltProgram(place, "osu", "8.0", "gcc 12.2.0", "-O2 -g", "osu@8.0/abc"),
     ]
     summary = load_summary(written(tmp_path, [replace(done, built=osu)], ReferenceCatalog()))
     assert summary.programs[0].flags == "-O2 -g"
     (launch,) = summary.launches
     assert (launch.program, launch.start, launch.cases) == ("mpicost", "", len(CASES))
+
+
+def test_of_a_program_that_never_ran_nothing_is_known(tmp_path: Path):
+    (built,) = programs([finished(tmp_path, outcome=CRASH)])
+    assert [built.version, built.compiler, built.flags] == ["unknown"] * 3
+
+
+def test_what_a_build_tells_stands_and_the_program_tells_the_rest(tmp_path: Path):
+    built = BuiltBinary("mpich-5_0_2", "mpicost", "/p", "cmake", compiler="gcc 12.2.0 by its build")
+    (told,) = programs([replace(finished(tmp_path), built=built)])
+    assert (told.version, told.compiler, told.flags) == ("0.1.0", "gcc 12.2.0 by its build", "-O2")
 
 
 def test_sources_that_are_not_the_official_ones_are_told_beside_the_spec(tmp_path: Path):

@@ -174,8 +174,9 @@ def test_places_whose_words_run_together_keep_their_own_names():
     assert one.name != other.name
 
 
+@pytest.mark.parametrize("foreseen", [True, False])
 @pytest.mark.parametrize("no_program", ["another sentence", ""])
-def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(checks, no_program: str):
+def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(checks, no_program: str, foreseen: bool):
     """``list`` says of the first alone where to see what is lacking."""
     line = Benchmark("osu_ibcast", "ibcast", "title", "Overall(us)")
     check = SimpleNamespace(
@@ -186,8 +187,9 @@ def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(checks, no_progr
         planned_launch=lambda **told: planned(program="osu", **told),
     )
     start = checks.osu_imb.Start("ibcast", [line], [8])
-    (skip,) = checks.osu_imb.OsuImbCheck.planned_start(check, start, no_program).skips
+    (skip,) = checks.osu_imb.OsuImbCheck.planned_start(check, start, no_program, foreseen).skips
     assert (skip.unavailable, skip.no_program) == (True, bool(no_program))
+    assert skip.foreseen == (bool(no_program) and foreseen)
 
 
 @pytest.mark.parametrize(("number", "there"), [(1, True), (5, True), (6, False)])

@@ -344,6 +344,7 @@ def test_its_variables_put_the_libraries_in_front(mpi: Mpi, folder: Path, before
 )
 def test_imb_that_does_not_prove_its_mpi_is_left_out(mpi: Mpi, folder: Path, starts: str, why: str):
     assert why in problem(launched_by(mpi, starts), folder)
+    assert not wheels.try_imb(launched_by(mpi, starts), [folder], print).foreseen
 
 
 def test_it_is_started_as_it_will_be_for_measuring(mpi: Mpi, folder: Path, tmp_path: Path):
@@ -358,8 +359,8 @@ def test_it_is_started_as_it_will_be_for_measuring(mpi: Mpi, folder: Path, tmp_p
 def test_an_mpi_of_another_binary_interface_is_not_even_tried(mpi: Mpi, folder: Path):
     Path(mpi.prefix, "lib", wheels.LIBRARY).unlink()
     said: list[str] = []
-    found = wheels.try_imb(mpi, [folder], said.append).problem
-    assert found == "Intel MPI's IMB needs libmpi.so.12, which this MPI has not"
+    found = wheels.try_imb(mpi, [folder], said.append)
+    assert found.problem == "Intel MPI's IMB needs libmpi.so.12, which this MPI has not" and found.foreseen
     assert said == []
 
 

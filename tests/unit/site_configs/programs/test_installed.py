@@ -24,7 +24,9 @@ def extras(tmp_path: Path, *, solved: bool = False, **declared) -> dict:
     """Extras of an environment, with or without a Spack environment of it."""
     if solved:
         (tmp_path / "spack.yaml").touch()
-    own = installed.build_extras(declared.get("programs", {}), declared.get("lacking", {}))
+    own = installed.build_extras(
+        declared.get("programs", {}), declared.get("lacking", {}), declared.get("unfit", ())
+    )
     return own | {"spack_environment": str(tmp_path)}
 
 
@@ -60,6 +62,23 @@ def test_a_program_comes_from_one_place_or_it_is_said_why_not(
     assert installed.explain_missing_program(program, own, spack) == why
 
 
+@pytest.mark.parametrize(
+    ("program", "spack", "declared", "foreseen"),
+    [
+        ("imb", "", {"lacking": {"imb": ABI}}, True),
+        ("imb", "", {"lacking": {"imb": "does not run"}, "unfit": ["imb"]}, False),
+        ("imb", "/spack", {"lacking": {"imb": ABI}}, False),
+        ("osu", "", {"lacking": {"imb": ABI}}, False),
+        ("imb", "", {"programs": BY_WHEEL, "lacking": {"imb": ABI}}, False),
+    ],
+)
+def test_only_a_lack_that_no_trial_or_build_found_is_foreseen(
+    tmp_path: Path, program, spack, declared, foreseen
+):
+    """Whatever fails with an MPI, or is not said at all, is never foreseen."""
+    assert installed.is_lack_foreseen(program, extras(tmp_path, **declared), spack) is foreseen
+
+
 @pytest.mark.parametrize("spack", ["", "/spack"])
 def test_of_the_standard_abi_there_is_mpicost_alone_built_by_cmake(tmp_path: Path, spack: str):
     own = extras(tmp_path, solved=True, lacking={"imb": ABI}) | {installed.STANDARD_ABI: "/opt/mpich/lib"}
@@ -68,6 +87,8 @@ def test_of_the_standard_abi_there_is_mpicost_alone_built_by_cmake(tmp_path: Pat
         "",
         "",
     ]
+    foreseen = [installed.is_lack_foreseen(program, own, spack) for program in ("mpicost", "osu", "imb")]
+    assert foreseen == [False, True, True]
     assert installed.explain_missing_program("imb", own, spack) == installed.ONLY_MPICOST
 
 

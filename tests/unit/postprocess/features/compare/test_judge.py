@@ -9,6 +9,7 @@ import pytest
 from postprocess.features.compare import data
 from postprocess.features.compare.data import CaseValue
 from postprocess.features.compare.judge import ComparisonVerdict, Decision, judge_comparison
+from postprocess.features.compare.page import HTML, MARKDOWN, render_comparison
 from postprocess.features.compare.pairs import draw_block
 from postprocess.features.compare.text import format_comparison_text
 from tests.support.factories.comparison import HEADER, failing, make_pass, write_comparison
@@ -79,6 +80,72 @@ def test_every_case_has_a_verdict(old, new, verdict, status):
     judged = judge_comparison(compared(one, two))
     assert {each.case.key: each.verdict for each in judged.cases}[BCAST] == verdict
     assert judged.decision.status == status
+
+
+def test_a_decision_is_followed_by_what_people_do_with_it(tmp_path: Path) -> None:
+    """Who validates an upgrade signs it; what a planted delay made is signed by nobody."""
+    slower = compared(BOTH, {BCAST: value(1.5e-6)})
+    for stored, options in ((compared(BOTH, BOTH), "--accept --key"), (slower, "--reject --reason TEXT --key")):
+        said = format_comparison_text(judge_comparison(stored), directory=tmp_path)
+        assert f"./plumbline dossier sign {tmp_path} {options} FILE" in said
+    page = render_comparison(judge_comparison(slower))[MARKDOWN]
+    assert page.index("## To compare again what is slower") < page.index(
+        "./plumbline compare a b --routine bcast"
+    )
+    planted = replace(HEADER, new=replace(HEADER.new, plant="slower-10:bcast"))
+    assert "sign" not in format_comparison_text(judge_comparison(replace(slower, header=planted)))
+
+
+def test_one_open_case_is_told_as_one() -> None:
+    few = replace(compared(BOTH, BOTH), passes=compared(BOTH, BOTH).passes[:4])
+    judged = judge_comparison(few)
+    assert "1 of 1 case measured from a to b needs more pairs" in format_comparison_text(judged)
+    assert "1 pairs" not in render_comparison(judged)[HTML]
+
+
+LACKED = failing("skipped", "no binary of IMB", foreseen=True)
+IMB = "cpu/imb/pingpong/warm-loop/2x2/8"
+
+
+@pytest.mark.parametrize(("side", "where"), [(data.NEW, "new side (b)"), (data.OLD, "old side (a)")])
+def test_a_program_that_a_side_cannot_have_is_not_compared_and_that_is_said(side: str, where: str) -> None:
+    with_it, without = BOTH | {IMB: value(1e-6)}, BOTH | {IMB: LACKED}
+    judged = judge_comparison(compared(*((with_it, without) if side == data.NEW else (without, with_it))))
+    assert (judged.decision, judged.counts) == (Decision.SAFE, {"same": 1, "not compared": 1})
+    text = " ".join(format_comparison_text(judged).split())
+    assert f"1 further case of imb not compared, as the {where} cannot have it: no binary of IMB" in text
+    assert text.count("imb") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        (value(1e-6), failing("skipped", "no binary of IMB"), ComparisonVerdict.ONLY_OLD),
+        (value(1e-6), failing("incomplete", "its build failed"), ComparisonVerdict.BROKEN),
+        (CRASHED, LACKED, ComparisonVerdict.ONLY_OLD),
+        (LACKED, CRASHED, ComparisonVerdict.BROKEN),
+    ],
+)
+def test_what_fails_or_is_missing_otherwise_stays_not_safe(old, new, verdict):
+    judged = judge_comparison(compared(BOTH | {IMB: old}, BOTH | {IMB: new}))
+    assert {each.case.key: each.verdict for each in judged.cases}[IMB] == verdict
+    assert judged.decision == Decision.NOT_SAFE
+
+
+def test_what_a_side_lacked_in_some_launches_only_is_missing_there() -> None:
+    stored = compared(BOTH | {IMB: value(1e-6)}, BOTH | {IMB: LACKED})
+    passes = (*stored.passes, make_pass(9, 0, data.NEW, {IMB: failing("skipped", "too few nodes")}))
+    assert judge_comparison(replace(stored, passes=passes)).decision == Decision.NOT_SAFE
+
+
+def test_what_one_side_lacks_is_measured_again_there_in_one_command() -> None:
+    sizes = {f"cpu/imb/pingpong/warm-loop/2x2/{size}": size for size in (8, 16)}
+    run = "./plumbline run --environment {} --program imb --bytes {} --iterations 100".format
+    old = {key: replace(value(1e-6), rerun=run("mpich-4_3_2", size)) for key, size in sizes.items()}
+    new = {key: failing("skipped", "why", rerun=run("mpich-5_0_2", size)) for key, size in sizes.items()}
+    said = format_comparison_text(judge_comparison(compared(BOTH | old, BOTH | new)))
+    again = [line for line in said.splitlines() if "again:" in line]
+    assert again == [f"  again: {run('mpich-5_0_2', '8,16')}"]
 
 
 @pytest.mark.parametrize(

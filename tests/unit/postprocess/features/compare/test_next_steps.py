@@ -14,7 +14,13 @@ from postprocess.features.compare.cases import ComparisonVerdict, find_contradic
 from postprocess.features.compare.data import ComparedSide, ReportedFacts
 from postprocess.features.compare.facts import ControlVariable, SideFacts, compare_facts, find_settings_to_try
 from postprocess.features.compare.judge import JudgedComparison, judge_comparison
-from postprocess.features.compare.next_steps import FINGERPRINT_SHARE, PairCost, find_seconds, propose_settings
+from postprocess.features.compare.next_steps import (
+    FINGERPRINT_SHARE,
+    PairCost,
+    find_seconds,
+    propose_deciding,
+    propose_settings,
+)
 from postprocess.features.compare.text import MOST_CASES, fold_columns, format_comparison_text, format_decision
 from tests.support.factories.comparison import HEADER
 from tests.unit.postprocess.features.compare.test_judge import BCAST, CaseValue, compared, value
@@ -145,6 +151,15 @@ def test_undecided_cases_have_a_command_that_decides_them(margin: float, pairs: 
     assert (told.old, told.new, told.margin) == ("a", "b", header.margins)
     assert step.words.startswith(f"{pairs} pairs would decide about 1 of 1 undecided case")
     assert told.seconds >= 2.0 * pairs  # passes of a second each
+
+
+def test_pairs_that_did_not_count_are_expected_again() -> None:
+    """Where ranks are moved in half of the pairs, as many pairs again would decide nothing."""
+    case = judge_comparison(compared({BCAST: value(1e-6)}, {BCAST: value(1e-6)})).cases[0]
+    open_case = replace(case, verdict=ComparisonVerdict.UNDECIDED, pairs=5, pairs_more=1)
+    for void, pairs in (({}, 6), ({"cores differ": 3}, 10), ({"cores differ": 5}, 16)):
+        (step,) = propose_deciding(HEADER, [replace(open_case, void=void)], PairCost(2.0, 2.0))
+        assert step.words.startswith(f"{pairs} pairs would decide")
 
 
 def test_medians_that_contradict_the_pairs_are_shown_as_such() -> None:

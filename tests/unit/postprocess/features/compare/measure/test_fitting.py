@@ -31,6 +31,7 @@ from postprocess.features.compare.measure.fitting import (
     foresee_cost,
     keep_trials,
     list_parts,
+    price_pass,
     read_pass_cost,
     remove_trials,
     replace_options,
@@ -51,6 +52,12 @@ SMALL = cases_of("mpicost", "2x2", "control_timer", "pingpong", "bcast", "gather
 LARGE = cases_of("mpicost", "4x4", "control_timer", "bcast", "gather", "scan_sum")
 OSU, IMB = cases_of("osu", "2x2", "bcast"), cases_of("imb", "2x2", "bcast")
 SIDE = SideCost(tuple(KnownLaunch(cases, 6.0) for cases in (IMB, LARGE, OSU, SMALL)), beside=0.0)
+
+
+@pytest.mark.parametrize(("seconds", "building", "later"), [(40.0, 35.0, 6.0), (6.0, 0.7, 6.0)])
+def test_each_pass_looks_at_what_is_built(seconds: float, building: float, later: float):
+    """Blocks took up to 30% longer than was foreseen, as if they built nothing at all."""
+    assert price_pass(seconds, building) == later
 
 
 @pytest.mark.parametrize(

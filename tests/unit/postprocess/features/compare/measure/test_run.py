@@ -77,6 +77,17 @@ def test_what_is_refused_for_its_time_keeps_its_trial_runs(
     assert not other.path.exists()
 
 
+@pytest.mark.parametrize(("seconds", "most"), [(None, True), (300, False)])
+def test_without_a_time_pairs_that_do_not_count_are_foreseen_too(bench, progress, seconds, most):
+    bench.context = SimpleNamespace(progress=progress)  # type: ignore[assignment]
+    bench.header = replace(bench.header, seconds=seconds)
+    for side in (OLD, NEW):
+        data.append_record(bench.path, trial(side, BCAST, seconds=1.0))
+    bench.plan_looks()
+    said = " ".join(progress.console.file.getvalue().split())
+    assert "takes about 2.0 s" in said and ("and half as long again" in said) is most
+
+
 @pytest.mark.parametrize(("measured", "is_time"), [(0, True), (1, True), (3, True), (4, False)])
 def test_the_rest_of_a_block_needs_only_the_time_of_the_rest(bench, measured, is_time):
     """A block of four launches of 1 s fits into 10 s once more, begun or not; a third one does not."""
