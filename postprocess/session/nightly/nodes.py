@@ -41,15 +41,20 @@ class KnownNodes:
 
 
 def collect_node_facts(finished: Sequence[FinishedLaunch]) -> dict[str, dict[str, dict[str, str]]]:
-    """Collect the facts of all nodes that launches ran on, by partition (``system:partition``) and node.
+    """Collect the facts of all nodes that launches ran on, by partition (``system:partition``) and node."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    add_node_facts(found, finished)
+    return found
+
+
+def add_node_facts(known: dict[str, dict[str, dict[str, str]]], finished: Sequence[FinishedLaunch]) -> None:
+    """Add the facts of all nodes that launches ran on to those that are known.
 
     A launch in a container may see fewer facts of its node than one beside it: what any of them saw counts.
     """
-    found: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
     for run in finished:
-        nodes = found[run.launch.partition]
+        nodes = known.setdefault(run.launch.partition, {})
         nodes |= {node: nodes.get(node, {}) | facts for node, facts in run.node_facts.items()}
-    return found
 
 
 def list_fabrics(nodes: Facts) -> list[str]:
