@@ -85,6 +85,7 @@ class PlannedLaunch:
     left_out: str = ""  #: what its check does not measure on this partition, and why, in one line for people
     #: Folder of the library of the standard ABI that its program must run on; empty for another program.
     standard_abi: str = ""
+    in_container: bool = False  #: whether its program runs in one, which may hide facts of its nodes
 
     def skip_all(self, reason: str) -> PlannedLaunch:
         skips = tuple(SkippedCase(case, reason) for case in self.cases)

@@ -326,6 +326,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             "by_hand": self.environment_facts.by_hand,
             "transports": dict(self.environment_facts.transports),
             "standard_abi": self.environment_facts.standard_abi,
+            "in_container": bool(self.environment_facts.container),
             "planted": self.current_environ.name in read_choice(options.PLANTED, []),
             "anywhere": self.anywhere,
             "accepts": collect_waivers(self.facts.accept, self.environment_facts.accept),

@@ -6,7 +6,7 @@ and the witness read them on every node that a launch runs on.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -38,18 +38,25 @@ class KnownNodes:
     schema: int = 1
     facts: dict[str, dict[str, str]] = field(default_factory=dict)  #: by "system:node"
     seen: dict[str, str] = field(default_factory=dict)  #: UTC, by "system:node"
+    #: Of these nodes: those that were seen from inside containers alone then, which may hide facts
+    inside: tuple[str, ...] = ()
 
 
 def collect_node_facts(finished: Sequence[FinishedLaunch]) -> dict[str, dict[str, dict[str, str]]]:
-    """Collect the facts of all nodes that launches ran on, by partition (``system:partition``) and node.
+    """Collect the facts of all nodes that launches ran on, by partition (``system:partition``) and node."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    add_node_facts(found, finished)
+    return found
+
+
+def add_node_facts(known: dict[str, dict[str, dict[str, str]]], finished: Sequence[FinishedLaunch]) -> None:
+    """Add the facts of all nodes that launches ran on to those that are known.
 
     A launch in a container may see fewer facts of its node than one beside it: what any of them saw counts.
     """
-    found: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
     for run in finished:
-        nodes = found[run.launch.partition]
+        nodes = known.setdefault(run.launch.partition, {})
         nodes |= {node: nodes.get(node, {}) | facts for node, facts in run.node_facts.items()}
-    return found
 
 
 def list_fabrics(nodes: Facts) -> list[str]:
@@ -64,44 +71,68 @@ def describe_node_facts(work: Path, finished: Sequence[FinishedLaunch], now: str
     :param now: when the session began, in UTC
     """
     told = collect_node_facts(finished)
+    bare = collect_node_facts([run for run in finished if not run.launch.in_container])
     known = recall(work / FACTS_FILE, KnownNodes)
     tonight = {
-        f"{partition.partition(':')[0]}:{node}": facts
-        for partition, nodes in told.items()
-        for node, facts in nodes.items()
+        name_node(partition, node): facts for partition, nodes in told.items() for node, facts in nodes.items()
     }
-    changes = [*describe_changes(known, tonight)]
-    odd = [line for partition in sorted(told) for line in describe_odd_nodes(told[partition])]
+    outside = {name_node(partition, node) for partition, nodes in bare.items() for node in nodes}
+    inside = tonight.keys() - outside
+    changes = [*describe_changes(known, tonight, inside)]
+    odd = [
+        line
+        for partition, nodes in sorted(told.items())
+        for line in describe_odd_nodes(nodes, [each for each in nodes if name_node(partition, each) in inside])
+    ]
     if tonight:
-        facts, seen = known.facts | tonight, known.seen | dict.fromkeys(tonight, now)
-        remember(work / FACTS_FILE, KnownNodes(facts=facts, seen=seen))
+        facts = {
+            node: (known.facts.get(node, {}) if node in inside else {}) | tonight[node] for node in tonight
+        }
+        still = sorted({*known.inside} - tonight.keys() | inside)
+        seen = known.seen | dict.fromkeys(tonight, now)
+        remember(work / FACTS_FILE, KnownNodes(facts=known.facts | facts, seen=seen, inside=tuple(still)))
     return [*shorten(changes), *shorten(odd)]
 
 
-def describe_changes(known: KnownNodes, tonight: Facts) -> Iterator[str]:
-    """Describe the facts that nodes had otherwise when they were last measured, equal changes in one line."""
+def name_node(partition: str, node: str) -> str:
+    """Name a node by its site's system, which all partitions of the site share."""
+    return f"{partition.partition(':')[0]}:{node}"
+
+
+def describe_changes(known: KnownNodes, tonight: Facts, inside: Collection[str] = ()) -> Iterator[str]:
+    """Describe the facts that nodes had otherwise when they were last measured, equal changes in one line.
+
+    :param inside: nodes that were seen from inside containers alone: what they do not tell may be there
+    """
     changed: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for node in sorted(tonight.keys() & known.facts.keys()):
         then, here = known.facts[node], tonight[node]
         for name in sorted(then.keys() | here.keys()):
             before, now = then.get(name, ABSENT), here.get(name, ABSENT)
-            if before != now:
+            hidden = (before == ABSENT and node in known.inside) or (now == ABSENT and node in inside)
+            if before != now and not hidden:
                 changed[name, before, now].append(node)
     for (name, before, now), nodes in changed.items():
         last = max(known.seen.get(node, "") for node in nodes)
-        when = f" on {last[:10]}" if last else " before"
+        dated = last and not {*nodes} & {*known.inside}  # what a container hid is of some night before
+        when = f" on {last[:10]}" if dated else " before"
         names = first_of([node.partition(":")[2] for node in nodes], MOST_NODES)
         yield sanitize_line(f"{name} of {names} is {now}, and was {before}{when}")
 
 
-def describe_odd_nodes(nodes: Facts) -> Iterator[str]:
-    """Describe the nodes of a partition that differ from most others, equal differences in one line."""
-    if len(nodes) < LEAST_NODES:
-        return
+def describe_odd_nodes(nodes: Facts, inside: Collection[str] = ()) -> Iterator[str]:
+    """Describe the nodes of a partition that differ from most others, equal differences in one line.
+
+    :param inside: nodes that were seen from inside containers alone: what they do not tell may be there
+    """
     for name in sorted({name for facts in nodes.values() for name in facts}):
-        values = {node: facts.get(name, ABSENT) for node, facts in nodes.items()}
+        values = {
+            node: facts.get(name, ABSENT)
+            for node, facts in nodes.items()
+            if name in facts or node not in inside
+        }
         usual, count = Counter(values.values()).most_common(1)[0]
-        if not MOST_ALIKE * len(nodes) <= count < len(nodes):
+        if len(values) < LEAST_NODES or not MOST_ALIKE * len(values) <= count < len(values):
             continue
         for value in sorted(set(values.values()) - {usual}):
             names = first_of(sorted(node for node in values if values[node] == value), MOST_NODES)

@@ -36,7 +36,7 @@ from postprocess.references.provenance import find_transports, read_provenance
 from postprocess.references.reference_file import find_reference_file
 from postprocess.runner.reframe_pass import run_again
 from postprocess.session.lifecycle.context import LOOKED_AT, SessionContext
-from postprocess.session.nightly.nodes import list_fabrics
+from postprocess.session.nightly.nodes import add_node_facts, list_fabrics
 from site_configs.mpi.layers import shares_memory
 from site_configs.schedulers.base import Ending
 from site_configs.schema.transports import ExpectedTransport
@@ -212,7 +212,7 @@ def prove_transports(
         {} if calibrating else find_origins(context, chosen),
         selection.set_env,
         frozenset(chosen) - context.heard.keys(),
-        fabrics=context.fabrics,
+        fabrics=find_fabrics(context),
         without_memory={mpi.name for mpi in mpis if not shares_memory(mpi)},
     )
     if session and not proof.find_faults():  # what is wrong stays, for people to read
@@ -257,6 +257,7 @@ def hear(
     context: SessionContext, started: Sequence[FinishedLaunch], session: Path, places: Collection[Place]
 ) -> None:
     """Keep in the context what the libraries of verbose starts say, and what networks their nodes have."""
+    add_node_facts(context.node_facts, started)
     said: dict[Place, list[TransportPath]] = defaultdict(list)
     ended_well: set[Place] = set()
     for launch in started:
@@ -270,11 +271,19 @@ def hear(
             alone = len(places_of) == 1  # else the packets may be of the other pairs
             said[place] += told or (judge_packets(place[-1], launch.tcp_packets) if alone else [])
             ended_well |= {place} if ended == 0 else set()
-            if place[-1] == "network" and (devices := list_fabrics(launch.node_facts)):
-                context.fabrics[place] = devices
+            if place[-1] == "network":
+                context.nodes.setdefault(place, set()).update(launch.node_facts)
     context.heard.update(
         {place: drop_repeated(said[place]) for place in places if said[place] or place in ended_well}
     )
+
+
+def find_fabrics(context: SessionContext) -> dict[Place, list[str]]:
+    """Find the fast networks of the nodes of each verbose start, by what any launch has seen of these nodes."""
+    return {
+        place: list_fabrics({node: context.node_facts[place[0]][node] for node in nodes})
+        for place, nodes in context.nodes.items()
+    }
 
 
 def drop_repeated(paths: Sequence[TransportPath]) -> list[TransportPath]:
@@ -289,6 +298,7 @@ def prove_measured(
 
     Where a job lost its nodes or got none, nothing is started that needs as many: it might wait for hours.
     """
+    add_node_facts(context.node_facts, finished)
     lost: dict[str, int] = {}  #: nodes of the smallest such job, by partition
     for run in finished:
         if run.outcome.job_end in NODES_AWAY:

@@ -115,6 +115,41 @@ def test_a_container_that_hides_a_fact_does_not_hide_its_change(tmp_path: Path) 
     assert line == "governor of n1 is powersave, and was performance on 2026-11-01"
 
 
+def enter_container(run: FinishedLaunch) -> FinishedLaunch:
+    return replace(run, launch=replace(run.launch, in_container=True))
+
+
+def test_what_a_container_alone_hides_is_no_change(tmp_path: Path) -> None:
+    bare, boxed = (
+        launch_with(tmp_path / "a", FAST),
+        enter_container(launch_with(tmp_path / "b", {"boost": "on"})),
+    )
+    nights = [boxed, bare, boxed, bare, boxed]
+    assert [describe_node_facts(tmp_path, [run], f"2026-11-0{day}") for day, run in enumerate(nights, 1)] == [
+        []
+    ] * 5
+    (line,) = describe_node_facts(tmp_path, [launch_with(tmp_path / "c", SAVING)], "2026-11-06T01:00:00Z")
+    assert line == "governor of n1 is powersave, and was performance before"
+    (line,) = describe_node_facts(
+        tmp_path, [launch_with(tmp_path / "d", {"boost": "on"})], "2026-11-07T01:00:00Z"
+    )
+    assert line == "governor of n1 is not told, and was powersave on 2026-11-06"
+
+
+def test_what_a_container_tells_otherwise_is_a_change(tmp_path: Path) -> None:
+    describe_node_facts(tmp_path, [launch_with(tmp_path / "a", FAST)], "2026-11-01T01:00:00Z")
+    boxed = enter_container(launch_with(tmp_path / "b", {"boost": "off"}))
+    (line,) = describe_node_facts(tmp_path, [boxed], "2026-11-02T01:00:00Z")
+    assert line == "boost of n1 is off, and was on on 2026-11-01"
+
+
+def test_a_node_that_only_a_container_saw_does_not_differ_by_what_is_hidden() -> None:
+    nodes = {f"n{number}": dict(FAST) for number in range(6)} | {"n3": {"boost": "on"}}
+    assert [*describe_odd_nodes(nodes)] == ["governor of n3 is not told; most other nodes have performance"]
+    assert [*describe_odd_nodes(nodes, ["n3"])] == []
+    assert [*describe_odd_nodes({"n0": FAST, "n1": {}, "n2": {}, "n3": {}}, ["n1", "n2", "n3"])] == []
+
+
 def test_what_is_known_may_be_damaged(tmp_path: Path) -> None:
     (tmp_path / FACTS_FILE).write_text("{")
     assert describe_node_facts(tmp_path, [launch_with(tmp_path / "a", FAST)], "now") == []

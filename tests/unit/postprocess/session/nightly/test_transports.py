@@ -1,6 +1,7 @@
 """What transports of a night mean beside those of its calibration, and in a node."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,8 +70,8 @@ ROCE = {"network mlx5_0": "mlx5_core, firmware 20.31, port 1 4: ACTIVE, link Eth
 BETWEEN = "[1.5] [n1:7:0]  ucp_worker.c:1903 UCX  INFO  ucp_context_0 inter-node cfg#1 tag(tcp/eth0)\n"
 
 
-def hear_between(tmp_path: Path, *facts: dict[str, str]) -> TransportProof:
-    """What is proven by a start on two nodes with these facts, which says that UCX takes TCP."""
+def launch_between(tmp_path: Path, *facts: dict[str, str]) -> FinishedLaunch:
+    """A launch on nodes with these facts, which says that UCX takes TCP."""
     run = finished(tmp_path)
     assert run.outcome.records
     wide = tuple(replace(each, processes=2, per_node=1) for each in run.launch.cases)
@@ -78,11 +79,18 @@ def hear_between(tmp_path: Path, *facts: dict[str, str]) -> TransportProof:
     record = {**run.outcome.records.run, "hosts": hosts, "node_facts": list(facts)}
     records = replace(run.outcome.records, run=record)
     run = replace(run, launch=replace(run.launch, cases=wide), outcome=replace(run.outcome, records=records))
-    run = replace(run, directory=str(tmp_path))
     (tmp_path / "rfm_job.out").write_text(BETWEEN)
+    return replace(run, directory=str(tmp_path))
+
+
+def hear_between(
+    tmp_path: Path, *facts: dict[str, str], beside: Sequence[FinishedLaunch] = ()
+) -> TransportProof:
+    """What is proven by a start on two nodes with these facts, and by what was measured beside it."""
+    run = launch_between(tmp_path, *facts)
     context, place = Silent(tmp_path), (run.launch.partition, run.launch.environment, "network")
     hear(cast("SessionContext", context), [run], tmp_path, [place])
-    return TransportProof(context.heard, fabrics=context.fabrics)
+    return prove(context, run, *beside)
 
 
 @plants("environment", "TCP between nodes whose InfiniBand is up", "UCX",
@@ -98,6 +106,17 @@ def test_tcp_beside_a_fast_network_is_not_comparable(tmp_path: Path, declared: D
     declared.check_case(result.verdict, result.reason)
     asked = replace(proof, expected={place: ExpectedTransport.parse("ucx:tcp")})
     assert asked.apply([passed]) == [passed]
+
+
+def test_a_container_that_hides_the_network_does_not_hide_it_where_another_launch_sees_it(
+    tmp_path: Path,
+) -> None:
+    bare = launch_between(tmp_path, MLX5, MLX5)
+    assert hear_between(tmp_path, {}, {}).find_faults() == {}
+    (fault,) = hear_between(tmp_path, {}, {}, beside=[bare]).find_faults().values()
+    assert "where network mlx5_0 is up" in fault
+    half = launch_between(tmp_path, MLX5)
+    assert hear_between(tmp_path, {}, {}, beside=[half]).find_faults() == {}
 
 
 def hear_packets(tmp_path: Path, before: int, after: int, output: str = "") -> TransportProof:
@@ -256,7 +275,8 @@ class Silent:
 
     def __init__(self, root: Path, **heard: TransportPath) -> None:
         self.work, self.heard = SimpleNamespace(root=root), dict[Any, Any](heard)
-        self.fabrics: dict[Any, Any] = {}
+        self.nodes: dict[Any, Any] = {}
+        self.node_facts: dict[Any, Any] = {}
         self.proven: dict[Any, Any] = {}
         self.reference_roots: list[Path] = []
         self.prepared = SimpleNamespace(inventory=None)
