@@ -18,7 +18,7 @@ BASH = DOCS / "completion" / "plumbline.bash"
 ZSH = DOCS / "completion" / "_plumbline"
 
 #: Variables that Plumbline sets for programs that it starts.
-INTERNAL = {"TOKEN", "READING", "SESSION", "SET_UP_SECONDS", "FACTS", "WITNESS"}
+INTERNAL = {"TOKEN", "READING", "SESSION", "SET_UP_SECONDS", "FACTS", "WITNESS", "TESTS_SHARED"}
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

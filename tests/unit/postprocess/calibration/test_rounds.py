@@ -130,7 +130,7 @@ def test_what_always_fails_ends_and_is_told(capsys):
     machine = Machine({OTHER: 10**6})
     assert machine.calibrate(launches=3).failed
     assert machine.count("mpich-5_0_2") == 3
-    assert f"{OTHER}, mpicost: 0 of 3 launches count; the same command again" in capsys.readouterr().out
+    assert f"{OTHER}, mpicost: 0 of 3 launches count; the same\n  command again" in capsys.readouterr().out
 
 
 def test_what_fails_is_tried_once_more_with_a_single_launch():

@@ -421,11 +421,14 @@ def test_every_trial_of_every_launch_is_stored(well: FinishedLaunch, tmp_path: P
 
 
 def test_how_a_program_was_built_is_stored(well: FinishedLaunch):
-    """Also of a launch that failed; what nobody told is unknown."""
+    """What the build does not tell, the running program does; what nobody told is unknown."""
     results = evaluate_launches([well], book_of(well), "local")
     built = BuiltBinary("e", "mpicost", "/x", "cmake", compiler="gcc 12.2.0", flags="-O3")
-    known, unknown = (build_rows("s1", "", [replace(well, built=each)], results)[0] for each in (built, None))
+    silent = replace(well, built=None, outcome=LaunchOutcome(None, Verdict.CRASHED, "exit code 1"))
+    launches = [replace(well, built=built), replace(well, built=None), silent]
+    known, run, unknown = (build_rows("s1", "", [each], results)[0] for each in launches)
     assert (known.compiler, known.flags) == ("gcc 12.2.0", "-O3")
+    assert (run.compiler, run.flags) == ("gcc 12.2.0", "-O2")
     assert (unknown.compiler, unknown.flags) == ("unknown", "unknown")
 
 

@@ -99,6 +99,8 @@ class Night:
             work=work,
             request=request,
             prepared=SimpleNamespace(by_spack=self.by_spack, spack=None, inventory=self.inventory),
+            node_facts={},
+            nodes={},
         )
         module.open_session_context = lambda *_: context  # restored by the fixture
         return module.run_nightly(work, request, PROGRESS)
