@@ -71,22 +71,23 @@ def describe_shell_effects(
 ) -> list[str]:
     """Describe in a line each what the user's shell changes in launches that references are made of.
 
-    It may set variables of MPIs, and lead an MPI to libraries below it that are not its own. What options and
-    the site lead to is meant.
+    It may set variables of MPIs, and lead an MPI to libraries below it that are not its own. What options lead
+    to is meant, and so may be what a shell leads the MPIs of a site to, which come as modules.
 
     :param environ: the variables of the shell
-    :param prefixes: where MPIs are installed, by environment, as far as that is known
+    :param prefixes: where the MPIs of this machine are installed, by environment
     """
     settings: dict[str, str] = {}
     libraries: set[str] = set()
     folders = {os.path.realpath(folder) for folder in environ.get(LED_BY, "").split(":") if folder}
     for run in finished:
         settings |= run.launch.by_hand.get("shell", {})
-        own = prefixes.get(run.launch.environment) or run.run.get("environment", {}).get("I_MPI_ROOT")
+        own = prefixes.get(run.launch.environment)
         for each in run.run.get(BELOW_RECORD, ()):
-            path = Path(each["path"])
-            if os.path.realpath(path.parent) in folders and not (own and path.is_relative_to(own)):
-                libraries.add(f"{run.launch.environment}: {each['name']} {each['version']} is {path}")
+            path = Path(os.path.realpath(each["path"]))
+            if own and str(path.parent) in folders and not path.is_relative_to(os.path.realpath(own)):
+                name = f"{each['name']} {each['version']}".rstrip()
+                libraries.add(f"{run.launch.environment}: {name} is {each['path']}")
     told = [f"the shell sets {shlex.join(f'{name}={value}' for name, value in sorted(settings.items()))}"]
     lines = told if settings else []
     lines += [f"{line}, to which {LED_BY} of the shell leads" for line in sorted(libraries)]

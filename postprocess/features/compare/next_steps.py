@@ -181,7 +181,7 @@ def propose_deciding(header: ComparisonHeader, cases: Sequence[ComparedCase], co
     if within:
         pairs = next(end for end in ends if end >= max(within)[0])
         routines = {routine for _, routine in within}
-        own = sum(each.case.routine in routines for each in cases)
+        own = sum(each.case.routine in routines and each.verdict not in APART for each in cases)
         measured = sum(case.verdict not in APART for case in cases)
         pair = max(cost.open_cases, cost.all_cases * own / max(measured, 1))
         seconds = find_seconds(pair, pairs)

@@ -56,11 +56,12 @@ HOW_TO_READ = (
     "same: proven, the whole interval is within the margin. not slower: proven no worse than the margin. "
     "slower, faster: proven different, by half the margin or more. undecided: none of these is proven. "
     "4x2 is 4 processes, 2 on each node.",
-    f"Safe means that every planned case is proven not worse than its margin. If one is in truth, "
+    f"Safe means that every case that is compared is proven not worse than its margin. If one is in truth, "
     f"that happens in {ERROR:.0%} of comparisons at most.",
     f"{HOW_CALLED}.",
     HOW_MODES,
-    f"{HOW_MISSING} None of them is ever left out.",
+    f"{HOW_MISSING} None of them is ever left out. not compared: of a program that one side cannot have, known "
+    "before anything was tried.",
 )
 
 

@@ -151,8 +151,8 @@ class SessionContext:
     #: What libraries said of their transports since the command began, by partition, environment and
     #: class of pairs
     heard: dict[tuple[str, str, str], Sequence[TransportPath]] = field(default_factory=dict)
-    #: The nodes of such starts, of those between nodes
-    nodes: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
+    #: The nodes of each such start, of those between nodes
+    nodes: dict[tuple[str, str, str], list[frozenset[str]]] = field(default_factory=dict)
     #: Facts of nodes that launches saw since the command began, by partition and node
     node_facts: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
     #: A start that told this and ended well, by partition and environment: launches run as it did

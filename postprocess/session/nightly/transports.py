@@ -272,17 +272,23 @@ def hear(
             said[place] += told or (judge_packets(place[-1], launch.tcp_packets) if alone else [])
             ended_well |= {place} if ended == 0 else set()
             if place[-1] == "network":
-                context.nodes.setdefault(place, set()).update(launch.node_facts)
+                context.nodes.setdefault(place, []).append(frozenset(launch.node_facts))
     context.heard.update(
         {place: drop_repeated(said[place]) for place in places if said[place] or place in ended_well}
     )
 
 
 def find_fabrics(context: SessionContext) -> dict[Place, list[str]]:
-    """Find the fast networks of the nodes of each verbose start, by what any launch has seen of these nodes."""
+    """Find the fast networks that all nodes of a verbose start have, by what any launch saw of these nodes."""
     return {
-        place: list_fabrics({node: context.node_facts[place[0]][node] for node in nodes})
-        for place, nodes in context.nodes.items()
+        place: sorted(
+            {
+                device
+                for nodes in starts
+                for device in list_fabrics({node: context.node_facts[place[0]][node] for node in nodes})
+            }
+        )
+        for place, starts in context.nodes.items()
     }
 
 

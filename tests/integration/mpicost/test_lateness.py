@@ -48,7 +48,7 @@ def test_a_launch_tells_what_the_kernel_counts(family: str, tmp_path: Path) -> N
     assert told is not None
     for rank in told.ranks:
         if rank.waited is not None and Path("/proc/self/schedstat").exists():
-            assert rank.waited <= told.watched * 1.01 + 0.01
+            assert rank.waited <= max(told.watched, rank.span) * 1.01 + 0.01  # a rank may begin before rank 0
         assert (rank.interrupts is not None) is Path("/proc/interrupts").exists()
     assert told.reach == ()  # of one host
 

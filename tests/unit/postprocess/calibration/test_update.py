@@ -419,7 +419,8 @@ def test_a_site_says_how_far_apart_sessions_are_and_references_keep_it(tmp_path,
     assert not list(find_unfounded(known, launches))
     assert {each.sessions for each in add_noise(known, launches).values()} == {sessions}
     told["session_gap_minutes"] = 80 - gap
-    assert dict(find_unfounded(known, read_all_placed(known, origin))).keys() == known.keys()
+    unfounded = dict(find_unfounded(known, read_all_placed(known, origin)))
+    assert len(unfounded) == (len(known) if gap == 20 else 0)
     told["session_gap_minutes"] = "soon"
     (fault, *_) = provenance.find_provenance_faults(origin)
     assert "session_gap_minutes" in fault

@@ -357,10 +357,13 @@ def test_it_is_started_as_it_will_be_for_measuring(mpi: Mpi, folder: Path, tmp_p
 
 
 def test_an_mpi_of_another_binary_interface_is_not_even_tried(mpi: Mpi, folder: Path):
+    """Foreseen of a family of another interface alone: a release of the others must not lose it unseen."""
     Path(mpi.prefix, "lib", wheels.LIBRARY).unlink()
     said: list[str] = []
-    found = wheels.try_imb(mpi, [folder], said.append)
-    assert found.problem == "Intel MPI's IMB needs libmpi.so.12, which this MPI has not" and found.foreseen
+    for family, foreseen in (("openmpi", True), ("mpich", False)):
+        found = wheels.try_imb(replace(mpi, family=family), [folder], said.append)
+        assert found.problem == "Intel MPI's IMB needs libmpi.so.12, which this MPI has not"
+        assert found.foreseen is foreseen
     assert said == []
 
 

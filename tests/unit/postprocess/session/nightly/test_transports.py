@@ -119,6 +119,18 @@ def test_a_container_that_hides_the_network_does_not_hide_it_where_another_launc
     assert hear_between(tmp_path, {}, {}, beside=[half]).find_faults() == {}
 
 
+def test_a_start_on_nodes_without_the_network_does_not_hide_that_of_another_start(tmp_path: Path) -> None:
+    context = Silent(tmp_path)
+    for facts in ({}, MLX5):
+        run = launch_between(tmp_path, facts, facts)
+        place = run.launch.partition, run.launch.environment, "network"
+        run.run["hosts"][0]["name"] += str(len(facts))
+        run.run["hosts"][1]["name"] += str(len(facts))
+        hear(cast("SessionContext", context), [run], tmp_path, [place])
+    (fault,) = prove(context, run).find_faults().values()
+    assert "where network mlx5_0 is up" in fault
+
+
 def hear_packets(tmp_path: Path, before: int, after: int, output: str = "") -> TransportProof:
     """What is proven by a start in a node of which rank 0 sent so many packets over TCP, before and in all."""
     run = finished(tmp_path)
