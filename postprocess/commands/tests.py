@@ -26,7 +26,7 @@ ALL, REST = "--all", "--rest"
 PYTEST_HELP = ".plumbline/venv/bin/pytest --help tells of them"
 #: What the last run without words has passed: one test a line, by pytest's name.
 PASSED = "tests-passed.txt"
-#: The folder of what tests build once: every start of pytest is told of the same one.
+#: The folder of what tests build once; every start of pytest uses the same one.
 SHARED = "PLUMBLINE_TESTS_SHARED"
 #: no unit test needs the machine alone; to collect them all takes longer
 INTEGRATION = "tests/integration"

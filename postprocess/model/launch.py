@@ -64,7 +64,7 @@ class Records(Protocol):
         """Return the smallest step of a value, in ``unit``."""
 
 
-#: Keys of a run record that tell what nothing tells of a build, by fields of :class:`BuiltBinary`.
+#: Keys of a run record that fill unknown fields of :class:`BuiltBinary`, by field.
 TOLD_BY_RUN = {"version": "suite_version", "compiler": "compiler", "flags": "compiler_flags"}
 TCP_PACKETS = "tcp_packets"  #: in run and end records of mpicost; -1 where the kernel does not tell
 

@@ -40,7 +40,7 @@ class Ended:
 
     @property
     def said(self) -> str:
-        """What it printed, in one line: a sentence is found wherever it is broken."""
+        """Return what it printed, in one line, so that wrapped sentences are found."""
         return " ".join(self.output.split())
 
     def verdicts(self) -> dict[str, str]:
