@@ -433,5 +433,5 @@ def keep_built(work: WorkDirectory, outcome: BuildOutcome, progress: Progress) -
         return False
     source = "" if program.source == "official" else f" from {program.source}"
     facts = f"{duration(outcome.seconds)}; {program.compiler} {program.flags}"
-    progress.say_wrapped(f"{name}: {program.name} {program.version}{source} is built ({facts})")
+    progress.say(f"{name}: {program.name} {program.version}{source} is built ({facts})")
     return True

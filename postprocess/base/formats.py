@@ -211,8 +211,12 @@ def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -
 
 PIPE_COLUMNS = 80  #: of sentences in a pipe
 INDENT = "  "  #: of the lines of a sentence after the first
-#: A command in a sentence with the options behind it, each with the word that may be its value.
-COMMAND = re.compile(r"\./plumbline \S+( --?[a-z][a-z-]*( [^\s-]\S*)?)*")
+#: A command in a sentence with what belongs to it: options, each with the word that may be its value, and
+#: words that no sentence has, such as paths, versions and sessions.
+COMMAND = re.compile(
+    r"\./plumbline( (references|site|offer|mirror|dossier))? \S+"
+    r"( --?[a-z][a-z-]*( ('[^']*'|[^\s-]\S*))?| [^\s-]*[/@:=\d]\S*)*"
+)
 
 
 def wrap(text: str, width: int, label: str = "", command: str = "", indent: str = INDENT) -> list[str]:
@@ -235,12 +239,17 @@ def wrap(text: str, width: int, label: str = "", command: str = "", indent: str 
     return [*lines[:-1], last] if len(last) <= width else [*lines[:-1], f"{lines[-1]}:", f"{indent}{command}"]
 
 
-def wrap_all(sentences: Iterable[str], label: str = "") -> list[str]:
-    """Wrap each of several sentences as a pipe gets them, behind the same label."""
-    found = (
-        wrap(sanitize.sanitize_line(each), PIPE_COLUMNS, label, indent=label + INDENT) for each in sentences
-    )
-    return [line for lines in found for line in lines]
+def wrap_all(sentences: Iterable[str], indent: str = "", command: str = "") -> list[str]:
+    """Wrap each of several sentences as a pipe gets them, behind the same blanks or its own.
+
+    :param command: that each of them ends with
+    """
+    lines: list[str] = []
+    for plain in map(sanitize.sanitize_line, sentences):
+        text = plain.lstrip(" ")
+        own = indent + " " * (len(plain) - len(text))
+        lines += wrap(text, PIPE_COLUMNS, own, sanitize.sanitize_line(command), own + INDENT)
+    return lines
 
 
 DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"  #: of every date, in UTC

@@ -159,18 +159,23 @@ class Progress:
     def __post_init__(self) -> None:
         self.before = sum(self.phases.values())
 
-    def say(self, text: str) -> None:
-        self.console.print(sanitize_line(text), markup=False)
+    def say(self, text: str, indent: str = "", command: str = "") -> None:
+        """Print a sentence in lines of 80 columns.
 
-    def say_wrapped(self, text: str, label: str = "") -> None:
-        """Print a sentence in lines of 80 columns, behind a label."""
-        for line in wrap_all([text], label):
-            self.say(line)
+        :param indent: blanks before each line
+        :param command: that it ends with, which is never broken
+        """
+        for line in wrap_all([text], indent, command):
+            self.say_whole(line)
+
+    def say_whole(self, text: str) -> None:
+        """Print what is copied or read across as one line: a command, a path, a row of a table."""
+        self.console.print(sanitize_line(text), markup=False)
 
     def note(self, text: str) -> None:
         """Print a sentence that the reader of the report must see too."""
         self.notes.append(text)
-        self.say_wrapped(f"note: {text}")
+        self.say(f"note: {text}")
 
     def note_once(self, text: str, told: Path) -> None:
         """Note what stays as it is from session to session once in a work directory.
@@ -225,7 +230,7 @@ class Progress:
         if self.step:
             self.step.wait(sanitize_line(text))
         if not self.console.is_terminal:
-            self.say_wrapped(text, INDENT)
+            self.say(text, INDENT)
 
     def count(self, done: int, total: int) -> None:
         """Show how many steps of the phase are done."""
@@ -259,7 +264,7 @@ class Progress:
         def tell() -> None:
             while not over.wait(PIPE_SECONDS):
                 try:
-                    self.say_wrapped(step.line, INDENT)
+                    self.say(step.line, INDENT)
                 except (OSError, ValueError):  # the reader is gone: the session tells that itself
                     return
 

@@ -99,9 +99,9 @@ def shorten_words(text: str) -> str:
     return _LONG_WORD.sub(lambda m: f"{m[0][:SHOWN]}... ({len(m[0])} characters)", text)
 
 
-def show_line(text: object, error: bool = False) -> None:
-    """Print a text from outside as one harmless line, on standard output or standard error."""
-    print(sanitize_line(text), file=sys.stderr if error else sys.stdout)
+def show_error(text: object) -> None:
+    """Print what is wrong as one harmless line on standard error."""
+    print(sanitize_line(f"plumbline: {text}"), file=sys.stderr)
 
 
 def sanitize_lines(text: object) -> list[str]:

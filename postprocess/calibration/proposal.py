@@ -248,7 +248,7 @@ def format_proposal(proposal: Proposal, most: int) -> list[str]:
     name = "/".join(proposal.place)
     against = str(proposal.stored) if proposal.stored else "none is stored"
     counts = Counter(change.kind for change in proposal.changes)
-    found = [f"{name}: {plural(len(proposal.changes), 'case')} against {against}"]
+    found = wrap_all([f"{name}: {plural(len(proposal.changes), 'case')} against {against}"])
     found.append("  " + ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())))
     told = [each for each in proposal.changes if (each.kind not in (SAME, UNMEASURED))]
     if counts[NEW] > most:

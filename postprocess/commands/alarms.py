@@ -11,7 +11,8 @@ from rich.console import Console
 from postprocess.analyses import alarms
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import align_rows, factor, format_significant, format_whole, plural
+from postprocess.base.formats import align_rows, factor, format_significant, format_whole, plural, wrap_all
+from postprocess.base.progress import Progress
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_json, add_options
@@ -51,7 +52,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
             raise UsageError(f"--mark {word}: an alarm is {alarms.REAL} or {alarms.FALSE}; write one of them")
         with work.held():
             alarms.mark_alarm(path, session, key, word)
-        print(f"{key} of {session}: noted as {word}")
+        Progress().say_whole(f"{key} of {session}: noted as {word}")
         return 0
     nights = [n for n in alarms.read_alarm_log(path) if n.started_utc >= (arguments.since or "")]
     if not nights:
@@ -76,7 +77,7 @@ def show_alarms(console: Console, nights: Sequence[alarms.NightAlarms]) -> None:
         if len(sites) > 1:
             console.print(sanitize_line(site), markup=False)
         own = [night for night in nights if night.site == site]
-        for line in [*format_months(months), *describe_alarms(months[-1], own)]:
+        for line in [*format_months(months), *wrap_all(describe_alarms(months[-1], own))]:
             console.print(sanitize_line(line), soft_wrap=True, markup=False)
 
 

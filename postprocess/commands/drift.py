@@ -58,8 +58,8 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     page = write_document(build_drift_document(trends, found, since), directory / PAGE)
     if arguments.json:
         write_summary(arguments.json, drift_report.drift_as_data(trends, found, since))
-    progress.say(f"pictures: {page}")
-    progress.say_wrapped(drift_report.summarise_drift(trends, found))
+    progress.say_whole(f"pictures: {page}")
+    progress.say(drift_report.summarise_drift(trends, found))
     return 1 if any(cluster.slow for cluster in found) else 0
 
 

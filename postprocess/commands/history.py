@@ -53,9 +53,10 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Show the history of some cases. Returns 0. Raises UsageError if no case matches."""
+    progress = Progress()
     modes = (*COUNTING, "run", "run" + FRESH, "import") if arguments.all_sessions else NIGHTS
     rows = read_headlines(
-        work.store, since=arguments.since, modes=modes, columns=NIGHT_COLUMNS, say=Progress().say
+        work.store, since=arguments.since, modes=modes, columns=NIGHT_COLUMNS, say=progress.say
     )
     keys = sorted(rows["key"].unique())
     chosen = [key for key in keys if is_meant(Case.from_key(key), arguments.words)]
@@ -65,10 +66,10 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     for key in chosen[: arguments.most]:
         own = rows.filter(rows["key"] == key).rows(named=True)
         for line in describe_history(key, list(read_nights(own)), encoding):
-            print(line)
+            progress.say_whole(line)
     if (left := len(chosen) - arguments.most) > 0:
-        print(f"and {plural(left, 'more case')}: name more words, or --most")
-    print(LEGEND)
+        progress.say(f"and {plural(left, 'more case')}: name more words, or --most")
+    progress.say(LEGEND)
     return 0
 
 

@@ -49,7 +49,7 @@ def lint(work: WorkDirectory, paths: Sequence[Path], progress: Progress) -> int:
     problems = []
     for path in paths or default_paths(work):
         found = lint_path(work, path.resolve(), progress)
-        progress.say(f"{path}: {'ok' if not found else f'{len(found)} wrong'}")
+        progress.say_whole(f"{path}: {'ok' if not found else f'{len(found)} wrong'}")
         problems += found
     for problem in problems:
         progress.say(problem)

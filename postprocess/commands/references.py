@@ -131,7 +131,7 @@ def propose_all(
     if root != reviewed:
         folders = sorted({str(root / each.place[0]) for each in proposals})
         progress.say("no reference is changed yet; to change them by a reviewed commit:")
-        progress.say(f"  cp -r {shlex.join(folders)} {shlex.quote(str(reviewed))}")
+        progress.say_whole(f"  cp -r {shlex.join(folders)} {shlex.quote(str(reviewed))}")
     progress.say("  ./plumbline lint reference_data && git diff reference_data")
     return 0
 
@@ -149,19 +149,19 @@ def build_proposals(measured: Mapping[Case, CaseSample], reviewed: Path) -> list
 def show_proposal(proposal: Proposal, written: Path, root: Path | None, progress: Progress) -> None:
     """Print what a proposal changes, and keep the difference below ``root``, if there is one."""
     for line in proposal_text.format_proposal(proposal, MOST_ROWS):
-        progress.say(line)
+        progress.say_whole(line)
     difference = proposal.difference(written)
     if root is None or not difference:
-        progress.say(f"  written: {written}")
+        progress.say_whole(f"  written: {written}")
     else:
         file = root / "differences" / f"{'-'.join(proposal.place)}.diff"
         files.replace_files({file: difference.encode()})
-        progress.say(f"  written: {written}")
-        progress.say(f"  as a difference: {file}")
+        progress.say_whole(f"  written: {written}")
+        progress.say_whole(f"  as a difference: {file}")
     lines = difference.splitlines()
     if len(lines) <= MOST_LINES:
         for line in lines:
-            progress.say(line.replace("\t", "  "))
+            progress.say_whole(line.replace("\t", "  "))
 
 
 AGE_SUMMARY = 1  #: version of the findings for programs
@@ -329,7 +329,7 @@ def run_recompute(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         plain = [launch for launch in launches if not launch.by_hand]
         paths = update_references(work.provisional, plain, say=say_line(progress.say))
     for path in paths:
-        progress.say(f"references: {path}")
+        progress.say_whole(f"references: {path}")
     if found.without_trials:
         lost = plural(found.without_trials, "launch", "es")
         progress.say(f"{lost} of {found.launches} have no trials in the store, and stay as they were")

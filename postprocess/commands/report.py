@@ -6,7 +6,7 @@ from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
-from postprocess.base.sanitize import show_line
+from postprocess.base.sanitize import show_error
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import OUTPUT, Parser
 from postprocess.report import trial_selection
@@ -65,7 +65,7 @@ def publish_site(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.session}: --site writes all sessions; leave the name away, or --site")
     index, problems = write_site(work, arguments.site)
     for problem in problems:
-        show_line(problem, error=True)
+        show_error(problem)
     print(index)
     if arguments.open:
         open_page(index)

@@ -126,7 +126,7 @@ def try_site(work: WorkDirectory, site: str, environments: Sequence[str], progre
         session, done = launch_all(work, site, select_smallest(reading, path, environments), progress)
     rows = sorted([build_trial_row(each) for each in done] + find_untried(reading, environments, done))
     for line in align_rows([HEAD, *(row.cells for row in rows)], texts=len(HEAD)):
-        progress.say(line)
+        progress.say_whole(line)
     failed = {row.cells[1] for row in rows if not row.works}
     for line in suggest_launcher(reading, failed, here.scheduler if here else None):
         progress.say(line)

@@ -89,21 +89,21 @@ def show_costs(
         own = [launch for launch in night if (launch.partition, launch.environment) == place]
         rows.append((place[0].partition(":")[2], place[1], *estimate_night_cost(own, known).words))
     for row in align_rows(rows, texts=2):
-        progress.say(row)
+        progress.say_whole(row)
     total = estimate_night_cost(night, known)
     sums = f"{plural(total.cases, 'case')} in {plural(total.launches, 'launch', 'es')}"
     hours = f"{total.node_seconds / 3600:.2f} node-hours"
-    progress.say_wrapped(f"a night is {sums}: about {duration(total.seconds)} and {hours}")
+    progress.say(f"a night is {sums}: about {duration(total.seconds)} and {hours}")
     for line in (describe_estimate(night, known), *launch_costs.describe_flush(night)):
-        progress.say_wrapped(line)
+        progress.say(line)
     first = estimate_night_cost(repeat_for_calibration(night), known)
     sums = f"{plural(first.launches, 'launch', 'es')} more: about {duration(first.seconds)}"
     hours = f"{first.node_seconds / 3600:.2f} node-hours"
-    progress.say_wrapped(f"a night without references calibrates first, {sums} and {hours}")
+    progress.say(f"a night without references calibrates first, {sums} and {hours}")
     if others:
         more = estimate_night_cost(others, known)
         sums = f"{plural(more.cases, 'case')} in {plural(more.launches, 'launch', 'es')}"
-        progress.say_wrapped(f"checks that are no part of a night: {sums}")
+        progress.say(f"checks that are no part of a night: {sums}")
 
 
 def repeat_for_calibration(night: Sequence[PlannedLaunch]) -> list[PlannedLaunch]:
@@ -152,7 +152,7 @@ def check_site(work: WorkDirectory, site: str, progress: Progress) -> int:
     found = find_problems(work, path, progress)
     for problem in found:
         progress.say(problem)
-    progress.say(f"{path}: {'ok' if not found else f'{len(found)} wrong'}")
+    progress.say_whole(f"{path}: {'ok' if not found else f'{len(found)} wrong'}")
     return 1 if found else 0
 
 
@@ -181,7 +181,7 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
         show_costs(work, night, trial.others, progress)
     if trial.not_built:
         cases = plural(trial.not_built, "case")
-        progress.say_wrapped(f"not counted: {cases} of OSU and IMB that Spack builds, where there is a Spack")
+        progress.say(f"not counted: {cases} of OSU and IMB that Spack builds, where there is a Spack")
     wrong = [
         *find_unmeasured_routines(reading, trial),
         *find_too_long_launches(reading, trial.night, scheduler),
@@ -196,7 +196,7 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress, as_file: 
             describe_shell_limits(partition),
         )
         for line in filter(None, told):
-            progress.say_wrapped(line)
+            progress.say(line)
     return [f"{path}: {text}" for text in wrong]
 
 

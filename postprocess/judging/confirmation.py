@@ -286,7 +286,7 @@ class ConfirmationRun:
         Returns None if nothing was launched.
         """
         places = {case: self.hosts.get(case, ()) for case in sorted(cases)}
-        self.progress.say_wrapped(format_slow(list(places)))
+        self.progress.say(format_slow(list(places)))
         try:
             return self.measure(select_retest(self.selection, places, values, self.counts))
         except UsageError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -22,6 +23,11 @@ SHARED = ("venv", "mpi")  #: of the real work directory; too large to have twice
 LIMIT = 300  #: seconds after which a command counts as hung
 #: Commands whose launches flush by default: each trial takes as long as the last-level cache is large.
 FLUSHING = ("run", "nightly", "confirm", "calibrate", "compare", "guidelines", "selftest")
+
+
+def unwrap(text: str) -> list[str]:
+    """Return the sentences of a text, each in one line, wherever it was wrapped."""
+    return re.sub(r"\n +", " ", text).splitlines()
 
 
 @dataclass(frozen=True)

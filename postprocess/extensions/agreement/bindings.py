@@ -359,7 +359,7 @@ def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progres
         except BaseException:  # interrupted, too: what was measured is shown, and not lost
             print(format_bindings(result), end="", flush=True)
             again = shlex.join(["./plumbline", *sys.argv[1:]])
-            progress.say(f"cut off; {journal.path} has each round, go on: {again}")
+            progress.say(f"cut off; {journal.path} has each round, go on", command=again)
             raise
         written = json.dumps(asdict(result), indent=1) + "\n"
         file = journal.path.with_suffix(".json")

@@ -12,7 +12,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import duration, plural, render_narrow_text
 from postprocess.base.progress import Progress
-from postprocess.base.sanitize import sanitize_line, show_line
+from postprocess.base.sanitize import sanitize_line, show_error
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import SITE, add_json, add_options
@@ -98,11 +98,11 @@ def run_compare(work: WorkDirectory, arguments: argparse.Namespace) -> int:
             checked = check_opened(folder, official, issued, arguments.signers)
             grave = [violation for violation in checked.violations if violation.code.grave]
             for line in format_violations(grave):
-                show_line(f"plumbline: {path}: {line}", error=True)
+                show_error(f"{path}: {line}")
             rules[checked.offer.stored.header.rules] = checked.offer.rules
             seal = checked.seal
             if seal and not seal.signer:
-                show_line(f"plumbline: {path}: signed by {seal.by}: {UNKNOWN}", error=True)
+                show_error(f"{path}: signed by {seal.by}: {UNKNOWN}")
             name = sanitize_line(checked.offer.told.offeror) or path.stem
             names = {other.name for other in ranked}
             unique = name if name not in names else f"{name} ({path.stem})"
@@ -123,7 +123,7 @@ def run_compare(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         handed.append(HandedIn(f"--present {arguments.present}", "", launches))
     shared = find_shared_launches(handed)
     for each in shared:
-        show_line(f"plumbline: {each.format()}", error=True)
+        show_error(each.format())
     guilty = Counter(name for each in shared if each.grave for name in each.names)
     ranked = [replace(offer, violations=offer.violations + guilty[offer.name]) for offer in ranked]
     told = [each.text for each in shared]
@@ -131,7 +131,7 @@ def run_compare(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     page = comparison.write_comparison(locate_folder(arguments.output, work, "offers"), found)
     for table in (comparison.tabulate_scores(found), *comparison.tabulate_rows(found)):
         print(render_narrow_text(table))
-    show_line(f"{comparison.describe_outcome(found)}; {page}")
+    Progress().say(f"{comparison.describe_outcome(found)}; {page}")
     return 0 if found.scores[0].is_responsive else 1
 
 
@@ -230,20 +230,21 @@ def run_check(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if path.is_dir() or path.suffix == ".tar" or is_archive(path):
         issued = hash_issued(arguments.rules)
         return print_check(work, path, issued, arguments.signers, arguments.json)
+    progress = Progress()
     rules, faults = lint_rules(path)
     for fault in faults:
-        show_line(f"plumbline: {fault.format(path)}", error=True)
+        show_error(fault.format(path))
     if rules is None or faults:
-        print(f"{path}: {plural(len(faults), 'fault')}")
+        progress.say(f"{path}: {plural(len(faults), 'fault')}")
         return 1
-    show_line(f"{path}: {describe_rules(rules)}; SHA-256 {hash_rules(path)}")
+    progress.say(f"{path}: {describe_rules(rules)}; SHA-256 {hash_rules(path)}")
     if not arguments.no_cost:
         with work.held():
-            context = open_session_context(work, build_request(work, arguments), Progress())
+            context = open_session_context(work, build_request(work, arguments), progress)
             plan = plan_on_site(context, rules, arguments.nics_per_node)
             planned = preview_offer(context, rules, plan)
             for line in describe_cost(context, rules, plan, planned):
-                show_line(line)
+                progress.say(line)
     return 0
 
 
@@ -280,8 +281,8 @@ def print_offer(path: Path, found: sealed.CheckedOffer, report: Path | None = No
     violations = list(found.violations)
     print_violations(path, violations, found.seal, report)
     for each in found.offer.unmeasured:
-        show_line(each.words)
-    show_line(
+        Progress().say(each.words)
+    Progress().say(
         f"{path}: {plural(rows, 'row')} of {plural(launches, 'launch', 'es')}: "
         f"{describe_violations(violations)}"
     )
@@ -295,7 +296,7 @@ def print_acceptance(path: Path, checked: accept.CheckedAcceptance, report: Path
     outcome = describe_outcome(checked.found, checked.broken)
     if is_rejected(checked.violations):
         outcome += f"; the archive does not hold ({describe_broken(checked.violations)})"
-    show_line(f"{path}: {outcome}: {describe_violations(violations)}")
+    Progress().say(f"{path}: {outcome}: {describe_violations(violations)}")
     return find_status(checked.found, violations)
 
 
@@ -304,9 +305,9 @@ def print_violations(
 ) -> None:
     """Print violations and who signed, and write them for programs."""
     for line in format_violations(found):
-        show_line(f"plumbline: {line}", error=True)
+        show_error(line)
     if seal and seal.root:
-        show_line(f"{path}: {describe_signer(seal)}; root {seal.root}")
+        Progress().say(f"{path}: {describe_signer(seal)}; root {seal.root}")
     if report:
         entries = [violation.as_entry() for violation in found]
         write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})

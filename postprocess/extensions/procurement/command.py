@@ -7,9 +7,9 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError, explaining
-from postprocess.base.formats import PIPE_COLUMNS, plural, wrap
+from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
-from postprocess.base.sanitize import show_line
+from postprocess.base.sanitize import show_error
 from postprocess.base.signature import OFFER
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.ledger import CalibrationHeader, append_launches, collect_launches, locate_ledger
@@ -56,7 +56,7 @@ def run_new(_: WorkDirectory, arguments: argparse.Namespace) -> int:
         raise UsageError(f"{path}: is there already; choose another name") from None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; choose another place") from None
-    print(f"{path}: change it into your own rules, then: ./plumbline offer check {path}")
+    Progress().say(f"{path}: change it into your own rules, then", command=f"./plumbline offer check {path}")
     return 0
 
 
@@ -107,12 +107,12 @@ def run_measure(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     )
     arguments.launches = arguments.output = None
     request = build_request(work, arguments)
-    run_offer(work, request, demand, Progress())
+    progress = Progress()
+    run_offer(work, request, demand, progress)
     found = check_folder(folder, OfficialSource(work.source))
     status = print_offer(folder, found)
     for step, words in list_next_steps(folder, found.violations, request.command):
-        for line in wrap(f"next: {step}", PIPE_COLUMNS, command=shlex.join(words)):
-            show_line(line)
+        progress.say(f"next: {step}", command=shlex.join(words))
     return status
 
 
@@ -160,11 +160,12 @@ def run_sheet(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     if arguments.read:
         return take(folder, offer, rows, arguments.read)
     write(folder, offer, rows)
+    progress = Progress()
     for each in offer.unmeasured:
-        show_line(each.words)
+        progress.say(each.words)
     names = ", ".join((XLSX, CSV, commitments.FORM_HTML))
-    print(f"{folder}: {names}: {plural(len(rows), 'row')}; type what you commit to, then:")
-    print(f"  ./plumbline offer sheet {folder} --read {folder / XLSX}")
+    read = f"./plumbline offer sheet {folder} --read {folder / XLSX}"
+    progress.say(f"{folder}: {names}: {plural(len(rows), 'row')}; type what you commit to, then", command=read)
     return 0
 
 
@@ -186,11 +187,11 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
         wrong = list(commitments.check_commitments(offer, kept))
         write(folder, offer, rows)
     for line in violations.format_violations(wrong):
-        show_line(f"plumbline: {line}", error=True)
+        show_error(line)
     typed = sum(each.committed is not None for each in found)
-    print(f"{path}: {plural(typed, 'commitment')}: {violations.describe_violations(wrong)}")
-    if not violations.is_rejected(wrong):
-        print(f"  ./plumbline offer seal {folder} --key ~/.ssh/id_ed25519")
+    seal = "" if violations.is_rejected(wrong) else f"./plumbline offer seal {folder} --key ~/.ssh/id_ed25519"
+    told = f"{path}: {plural(typed, 'commitment')}: {violations.describe_violations(wrong)}"
+    Progress().say(told, command=seal)
     return int(violations.is_rejected(wrong))
 
 
@@ -230,13 +231,14 @@ def run_seal(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     (folder / SEALED).unlink(missing_ok=True)
     found = list(check_folder(folder, OfficialSource(work.source), final=True).violations)
     for line in violations.format_violations(found):
-        show_line(f"plumbline: {line}", error=True)
+        show_error(line)
     if violations.is_rejected(found) and not arguments.incomplete:
-        print(f"{folder}: {violations.describe_violations(found)}: not sealed (--incomplete seals it)")
+        told = violations.describe_violations(found)
+        Progress().say(f"{folder}: {told}: not sealed (--incomplete seals it)")
         return 1
     write_sealed(folder)
     root = seal_archive(folder, arguments.key, OFFER, path)
-    print(f"{path}: sealed, {violations.describe_violations(found)}; root {root}")
+    Progress().say(f"{path}: sealed, {violations.describe_violations(found)}; root {root}")
     return 0
 
 
@@ -291,10 +293,10 @@ def run_references(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         found = [violation for violation in every if violation.code not in MENDED_BY_PASSES]
     if violations.is_rejected(found):
         for line in violations.format_violations(violation for violation in found if violation.code.grave):
-            show_line(f"plumbline: {folder}: {line}", error=True)
+            show_error(f"{folder}: {line}")
         return 1
     entered = enter_launches(work, offer)
-    print(f"{plural(entered, 'launch', 'es')} entered; ./plumbline references propose")
+    Progress().say(f"{plural(entered, 'launch', 'es')} entered; ./plumbline references propose")
     return 0
 
 

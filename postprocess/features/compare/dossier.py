@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from postprocess.base.formats import parse_decimal
-from postprocess.base.sanitize import show_line
+from postprocess.base.progress import Progress
+from postprocess.base.sanitize import show_error
 from postprocess.base.signature import DOSSIER, find_changes, find_signer, list_sealed_files, seal
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_comma_list
@@ -77,7 +78,7 @@ def run_sign(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     write_comparison_page(folder, judged, found)
     decision.write_decision(folder, found)
     seal(folder, arguments.key, DOSSIER)
-    show_line(f"{folder}: {found.decision}: {found.sentence}")
+    Progress().say(f"{folder}: {found.decision}: {found.sentence}")
     return 0
 
 
@@ -118,11 +119,11 @@ def run_verify(_: WorkDirectory, arguments: argparse.Namespace) -> int:
         faults += [
             f"waiver of {waiver.pattern}: was until {waiver.until}" for waiver in decision.list_expired(signed)
         ]
-        show_line(f"{folder}: {signed.decision} by {signer} at {signed.decided_utc}: {signed.sentence}")
+        Progress().say(f"{folder}: {signed.decision} by {signer} at {signed.decided_utc}: {signed.sentence}")
         for line in [*decision.tell_waivers(signed), *list_unchecked(folder)]:
-            show_line(f"  {line}")
+            Progress().say(f"  {line}")
     for each in faults:
-        show_line(f"plumbline: {each}", error=True)
+        show_error(each)
     return 1 if faults else 0
 
 

@@ -132,7 +132,7 @@ def format_history_text(judged: JudgedHistory) -> str:
     text = join_lines(["", format_headline(judged), *facts, "", *format_steps(judged)])
     ordered = order_cases(judged.cases)
     shown = [history for history in ordered if history.found or history.failures][:FEW] or ordered[:FEW]
-    text += "\n" + formats.render_text(tabulate_history("cases", judged, shown))
+    text += "\n" + formats.render_narrow_text(tabulate_history("cases", judged, shown))
     if len(ordered) > len(shown):
         text += f"{formats.plural(len(ordered) - len(shown), 'more case')} on the pages\n"
     return text

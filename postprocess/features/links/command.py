@@ -193,7 +193,8 @@ def finish_links(
     with progress.phase("analysis"):
         document = build_links_document(session, told, failures, format_links_headline(named, failures))
         page = write_document(document, session.directory / PAGE)
-    return finish.end_session(context, session, summary, f"heat maps: {page}; trials of every pair: {pairs}")
+    where = f"heat maps: {page}\ntrials of every pair: {pairs}"
+    return finish.end_session(context, session, summary, where)
 
 
 def judge_links(

@@ -199,7 +199,7 @@ def open_session_context(work: WorkDirectory, request: Request, progress: Progre
     with progress.phase("set-up"):
         prepared = prepare_machine(work, request.site, request.families, progress)
     request = resolve_environments(work, request, prepared)
-    progress.say_wrapped(f"built with {prepared.built_with}")
+    progress.say(f"built with {prepared.built_with}")
     if prepared.inventory and request.mode != LIST:  # which measures nothing
         note_other_work(progress)
     return SessionContext(work, request, prepared, progress)
@@ -276,9 +276,9 @@ def report_plan(
     cases = plural(len(list_planned_cases(planned)), "case")
     environments = ", ".join(sorted({launch.environment for launch in planned}))
     counts = ", ".join(str(count) for count in sorted({launch.processes for launch in planned}))
-    progress.say_wrapped(f"{cases} on {environments} at {counts} processes")
+    progress.say(f"{cases} on {environments} at {counts} processes")
     for line in [*describe_flush(planned), *describe_left_out_sizes(planned, choice or {})]:
-        progress.say_wrapped(line)
+        progress.say(line)
 
 
 def describe_left_out_sizes(planned: Sequence[PlannedLaunch], choice: Mapping[str, Any]) -> list[str]:

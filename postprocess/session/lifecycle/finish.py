@@ -108,10 +108,10 @@ def show_parts(context: SessionContext, pages: Sequence[Path], summary: SessionS
     """
     show_verdicts(context, summary)
     progress = context.progress
-    progress.say_wrapped(f"time: {progress.split()}")
+    progress.say(f"time: {progress.split()}")
     for page in pages:
-        progress.say(f"report: {page}{' (./plumbline report --open)' if page is pages[-1] else ''}")
-    progress.say(f"trials: {context.work.store}")
+        progress.say_whole(f"report: {page}{' (./plumbline report --open)' if page is pages[-1] else ''}")
+    progress.say_whole(f"trials: {context.work.store}")
 
 
 def show_verdicts(context: SessionContext, summary: SessionSummary) -> None:
@@ -182,11 +182,11 @@ def end_session(context: SessionContext, session: Session, summary: SessionSumma
         publish_summary(request, summary, progress, partial(format_monitored, context))
         with progress.keeping("drift"):
             if session.mode == "nightly" and (line := drift_note(context.work.store)):
-                progress.say_wrapped(line)
+                progress.say(line)
         link_latest(context, session)
-        progress.say_wrapped(f"time: {progress.split()}")
+        progress.say(f"time: {progress.split()}")
         for line in where.splitlines():
-            progress.say(line)
+            progress.say_whole(line)
     return summary.exit_status or int(bool(progress.faults))
 
 
@@ -219,10 +219,10 @@ def tell_of_failure(command: str, summary: SessionSummary, progress: Progress) -
     try:
         done = subprocess.run(command, shell=True, input=text, text=True, check=False, timeout=COMMAND_SECONDS)
     except subprocess.TimeoutExpired:
-        progress.say_wrapped(f"--on-failure {command}: took longer than {COMMAND_SECONDS} s and was ended")
+        progress.say(f"--on-failure {command}: took longer than {COMMAND_SECONDS} s and was ended")
         return
     if done.returncode:
-        progress.say_wrapped(f"--on-failure {command}: exit status {done.returncode}")
+        progress.say(f"--on-failure {command}: exit status {done.returncode}")
 
 
 def write_files(

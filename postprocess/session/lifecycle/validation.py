@@ -142,7 +142,7 @@ def run_verification(
     right = sum(run.outcome.records is not None for run in done.finished)
     programs = ", ".join(sorted({case.program for case in wanted}))
     told = f"{right} of {plural(len(done.finished), 'start')} verified it"
-    context.progress.say_wrapped(f"data of {programs}: {told} ({session.directory})")
+    context.progress.say(f"data of {programs}: {told} ({session.directory})")
     return session.name, done.finished
 
 

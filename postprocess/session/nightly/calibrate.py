@@ -81,7 +81,7 @@ def run_calibration(work: WorkDirectory, request: Request, progress: Progress, d
 
         now = learning.find_conditions_now(context)
         for line in () if demand.afresh else learning.describe_outdated(context, proven, now):
-            progress.say_wrapped(line)
+            progress.say(line)
         tally = calibrate_all(proven, selection, demand, read, run, progress)
         status = learning.conclude_calibration(context, root, proven, passes, tally, read()) if passes else 0
         return status or int(len(proven) < len(planned))
@@ -239,7 +239,7 @@ def calibrate_cases(
                 "./plumbline calibrate --at-most 10 measures more"
             )
             break
-        context.progress.say_wrapped(f"ranks lay on other cores in some launches of {names}: launching more")
+        context.progress.say(f"ranks lay on other cores in some launches of {names}: launching more")
         further = replace(selection, environments=sorted(short), launches=MORE_LAUNCHES)
         added = run_calibration_pass(context, context.work.provisional, None, further, take=True)
         passes.append(added)
@@ -251,7 +251,7 @@ def calibrate_cases(
     for line in [*told, *describe_places([*kept, *done.launches])]:
         context.progress.note(line)
     for path in dict.fromkeys(path for each in passes for path in each.files):
-        context.progress.say(f"references: {path}")
+        context.progress.say_whole(f"references: {path}")
     return done
 
 
@@ -324,7 +324,7 @@ def run_calibration_pass(
         planned, done = measure_in_session(context, reframe, "calibration", selection)
     except BaseException:  # interrupted, too: what ended well counts
         for line in recover_interrupted(work.root):
-            progress.say_wrapped(line)
+            progress.say(line)
         raise
     held: dict[Case, float] = {}
     notes: dict[Family, str] = {}
@@ -374,7 +374,7 @@ def plan_for_seconds(
     if launches < 1:
         fix = "give more, or choose less to measure"
         raise UsageError(f"--seconds {demand.seconds}: {about}; {fix}")
-    progress.say_wrapped(f"{about}: {plural(launches, 'launch', 'es')} in {duration(demand.seconds)}")
+    progress.say(f"{about}: {plural(launches, 'launch', 'es')} in {duration(demand.seconds)}")
     return replace(demand, launches=launches, seconds=None)
 
 

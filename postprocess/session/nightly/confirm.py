@@ -44,7 +44,7 @@ def run_confirmation(work: WorkDirectory, request: Request, progress: Progress) 
         raise UsageError("no nightly run of this site is there; run ./plumbline nightly first")
     suspects, started = find_undecided(judged)
     if not suspects:
-        progress.say_wrapped(f"nothing is suspect in the last session, {judged[0].session}")
+        progress.say(f"nothing is suspect in the last session, {judged[0].session}")
         return 0
     wait_until_apart(started, progress)
     with work.held():
@@ -112,7 +112,7 @@ def wait_until_apart(started: str, progress: Progress) -> None:
     if left <= 0:
         return
     told = f"sessions that lie {APART_MINUTES} minutes apart are independent"
-    progress.say_wrapped(f"{told}: the next one begins in {duration(left)}")
+    progress.say(f"{told}: the next one begins in {duration(left)}")
     with progress.phase("waiting"):
         while (left := end - datetime.now(timezone.utc).timestamp()) > 0:
             progress.now(f"waiting for {format_left(left)} to measure again what is suspect")
@@ -123,7 +123,7 @@ def confirm_suspects(context: SessionContext, suspects: Sequence[Case]) -> int:
     """Measure suspects in a session of their own, and judge each by all of its sessions; the exit status."""
     places = dict.fromkeys(suspects, ())
     counts = dict.fromkeys(map(LaunchPlace.of, suspects), NIGHT_LAUNCHES)
-    context.progress.say_wrapped(f"measuring {plural(len(suspects), 'suspect case')} again")
+    context.progress.say(f"measuring {plural(len(suspects), 'suspect case')} again")
     selection = select_retest(context.request.selection, places, 1, counts)
     session, planned, done = measure_in_new_session(context, CONFIRM, "running", selection)
     catalog = load_catalog(context.reference_roots, list_places(planned))

@@ -73,7 +73,7 @@ def conclude_calibration(
     ]:
         progress.note(line)
     for path in dict.fromkeys(path for done in passes for path in done.files):
-        progress.say(f"references: {path}")
+        progress.say_whole(f"references: {path}")
     catalog = load_catalog([root, *context.reference_roots], list_places(planned))
     wrong = str(Verdict.INCORRECT)  # is not made good by right data
     finished = {done.session: done.finished for done in passes}
@@ -86,7 +86,7 @@ def conclude_calibration(
         what = f"{plural(len(unusable), 'case')} could not be calibrated"
         progress.note(f"{what}: mend what is said of them, and run the same command again")
     elif tally.lacking and not tally.failed:
-        progress.say_wrapped("each case has a usable reference all the same")
+        progress.say("each case has a usable reference all the same")
     status = int(bool(unusable or tally.failed or progress.faults))
     last = context.work.sessions / passes[-1].session
     session = Session(last, request.mode, request.site, request.command, request.strict)

@@ -113,7 +113,7 @@ def build_part(
         environments = list_unbuilt(context, planned, program)
         if len(environments) < 2:
             continue
-        progress.say_wrapped(f"building {program} for {', '.join(environments)}")
+        progress.say(f"building {program} for {', '.join(environments)}")
         with progress.phase("build"):
             folder = session.directory / FOLDER
             build_at_once(context.work, spack, environments, find_product(program), folder)
@@ -178,7 +178,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             night = plan_night(context, reframe)
         report_plan(night.planned, progress, request.selection.choice)
         for line in (*describe_unusual_trials(night.planned), *describe_turns(night.resting, night.planned)):
-            progress.say_wrapped(line)
+            progress.say(line)
         load, finished, catalog, failed = measure_night(context, session, reframe, night)
         beside_others = is_disturbed(load.share() if context.prepared.inventory else None)
         verified, proof, ended = prove_night(context, finished)
@@ -310,7 +310,7 @@ def tell_estimate(
     request, progress = context.request, context.progress
     found = estimate_night(context.work, planned, catalog, request.launches, calibrates=not request.strict)
     for line in found.describe(request.mode):
-        progress.say_wrapped(line)
+        progress.say(line)
     progress.expected = {"calibration": found.calibration, "running": found.tonight}
     return found.counts
 
@@ -453,7 +453,7 @@ def plan_night_launches(
     if context.request.launches is not None:  # the plan has them
         return night.selection, night.everything
     for line in describe_launch_counts(counts):
-        progress.say_wrapped(line)
+        progress.say(line)
     if context.request.mode == "nightly":
         with progress.keeping("numbers of launches"):
             remember(context.work.root / COUNTS, LaunchCounts(counts=sorted(counts.items())))
@@ -517,7 +517,7 @@ def wait_for_another_moment(minutes: int | None, began: float, progress: Progres
     if end <= time.monotonic():
         return
     told = f"still slow: further launches in {format_left(end - time.monotonic())}"
-    progress.say_wrapped(f"{told} (--confirm-after 0 does not wait for them)")
+    progress.say(f"{told} (--confirm-after 0 does not wait for them)")
     with progress.phase("waiting"):
         while (left := end - time.monotonic()) > 0:
             progress.now(f"waiting for {format_left(left)} to measure again what is slow")

@@ -46,7 +46,7 @@ def session(workshop: Workshop) -> Path:
 def test_programs_are_compared_and_who_lacks_is_named(workshop, there, ended):
     assert ended.status in (0, 1), ended.output + ended.errors
     assert "Traceback" not in ended.errors, ended.errors
-    assert "crashed" not in ended.output and "incomplete" not in ended.output, ended.output
+    assert "crashed" not in ended.said and "incomplete" not in ended.said, ended.output
     data = json.loads((session(workshop) / "agreement.json").read_text())
     assert ended.status == (0 if data["good"] else 1), ended.output + ended.errors
     names = {mpi.name for mpi in there.mpis if there.imb_of(mpi).folder}
@@ -59,7 +59,7 @@ def test_programs_are_compared_and_who_lacks_is_named(workshop, there, ended):
         lacking = [g for g in data["gaps"] if g["environment"] == name]
         assert {g["program"] for g in lacking} == {"osu"} and len(lacking) == 3
         assert all("no Spack" in g["reason"] for g in lacking)
-    assert "not compared: " in ended.output and "osu: no Spack" in ended.output
+    assert "not compared: " in ended.said and "osu: no Spack" in ended.said
 
 
 def test_rounds_go_there_and_back(workshop: Workshop, ended: Ended) -> None:

@@ -42,7 +42,7 @@ def test_python_is_measured_with_two_mpis(workshop: Workshop, tmp_path: Path) ->
         levels = {row["language"]: row["level"] for row in rows}
         assert levels["mpi4py-buffers-single"] == levels["c"] == "single"
         assert levels["mpi4py-buffers-default"] == "multiple"
-    assert "8 comparisons with C, 0 skipped, 0 errors" in ended.output
+    assert "8 comparisons with C, 0 skipped, 0 errors" in ended.said
     read = load_languages(workshop.home)  # as the papers' pages read it
     assert {(row.environment, row.language) for row in read} == {
         (name, language) for name in names for language in languages
@@ -67,13 +67,13 @@ def test_what_was_measured_before_a_signal_is_shown_and_gone_on_with(workshop: W
         process.send_signal(number)
         output, errors = process.communicate(timeout=LIMIT)
         assert process.returncode == status, output + errors
-        assert "C again" in output and "errors\ncut off; " in output, output
-        assert output.rstrip().endswith(f"go on: ./plumbline {' '.join(words)}"), output
+        assert "C again" in output and "errors\ncut off;" in output, output
+        assert output.rstrip().endswith(f" ./plumbline {' '.join(words)}"), output
         assert "Traceback" not in errors
     (file,) = files
     ended = workshop.run(*words)
     declared.check((), ended.status, [ended.output])
-    assert f"going on with {file}: " in ended.output
+    assert f"going on with {file}: " in ended.said
     assert {row["launches"] for row in json.loads(file.with_suffix(".json").read_text())["rows"]} == {6}
 
 
@@ -228,10 +228,10 @@ def test_a_list_builds_no_crate_and_a_session_tells_that_it_builds(
     name = bench.mpi.name
     words = ("--program", "bindings", "--routine", "pingpong.rust", "--bytes", "8", "--environment", name)
     listed = fresh.run("list", *words).expect(0)
-    assert "pingpong.rust" in listed.output and "left out: 1 case" not in listed.said
+    assert "pingpong.rust" in listed.said and "left out: 1 case" not in listed.said
     assert not called.exists()
     ended = fresh.measure(*words)
-    assert called.exists() and f"building the crate mpi for {name}" in ended.output, ended.output
+    assert called.exists() and f"building the crate mpi for {name}" in ended.said, ended.output
     (case,) = ended.summary["cases"]
     assert case["verdict"] == "skipped" and "no registry" in case["reason"]
 

@@ -174,7 +174,7 @@ def test_one_slow_launch_of_three_is_outvoted(workshop, reviewed, mpich, library
     assert {case["launches"] for case in ended.summary["cases"]} == {3}
     said = (workshop.home / "sessions" / ended.summary["session"] / "reframe" / "output.txt").read_text()
     assert said.count("[     FAIL ]") == 1
-    assert "measuring" not in ended.output
+    assert "measuring" not in ended.said
     declared.check(ended.verdicts().values(), ended.status, [ended.output])
 
 

@@ -53,7 +53,7 @@ def test_second_night_finds_everything_done(workshop: Workshop, first: Ended, na
     built = programs(workshop, *names)
     again = night(workshop, *names, **IN_A_JOB)
     assert programs(workshop, *names) == built
-    assert "calibrating" not in again.output and "installing" not in again.output
+    assert "calibrating" not in again.said and "installing" not in again.said
     assert again.verdicts().keys() == first.verdicts().keys()
     launches = Counter(each["environment"] for each in again.summary["launches"])
     for case in again.summary["cases"]:
@@ -78,7 +78,7 @@ def test_commands_that_look_at_what_there_is(workshop: Workshop, first: Ended) -
     assert found == str(workshop.home / "mpi" / Path(mpi.mpicc).relative_to(mpi.prefix.parent))
     assert os.access(workshop.run("where", "mpicost", "--environment", mpi.name).output.strip(), os.X_OK)
     listed = workshop.run("list", "--environment", mpi.name, *FEW)
-    assert listed.status == 0 and f"{CASES} cases in " in listed.output
+    assert listed.status == 0 and f"{CASES} cases in " in listed.said
     assert workshop.run("report").status == 0
     # All sites are a step of .ci/run; launches of a busy machine may differ by more than lint allows.
     assert workshop.run("lint", str(ROOT / "site_configs" / "local.py")).status == 0

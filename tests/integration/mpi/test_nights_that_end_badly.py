@@ -78,7 +78,7 @@ def test_launches_of_a_killed_night_are_stored_by_the_next_command(tmp_path, wor
     assert first.stem not in set(nights["session"]) and nights.height == 1
 
     again = workshop.run(*words, "--strict", "--launches", "1")
-    assert "interrupted" not in again.output
+    assert "interrupted" not in again.said
     assert store.read_session(first).equals(rows)
 
 

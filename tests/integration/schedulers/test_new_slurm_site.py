@@ -32,13 +32,13 @@ def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: P
     mpich, openmpi = find_mpi("mpich"), find_mpi("openmpi")
 
     made = head.run("site", "new", "toy", "--output", str(path)).expect(0)
-    assert "scheduler: Slurm; partitions: cpu, single" in made.output
+    assert "scheduler: Slurm; partitions: cpu, single" in made.said
     text = path.read_text()
     assert text.count("scheduler=slurm.SCHEDULER") == len(PARTITIONS)
 
     checked = head.run("site", "check", str(path)).expect(0)
-    assert "this host is none of" not in checked.output  # so the cluster was asked
-    told = re.search(r"a night is 498 cases in (\d+) launches: ", checked.output)
+    assert "this host is none of" not in checked.said  # so the cluster was asked
+    told = re.search(r"a night is 498 cases in (\d+) launches: ", checked.said)
     assert told and 10 < int(told[1]) <= 5 * 10  # those of mpicost five times
 
     # Open MPI started as if it were MPICH: its processes do not find each other, and each of them ends well.
@@ -59,8 +59,8 @@ def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: P
         expected = "works: " if environment == mpich.name else "incorrect: started 2 singleton processes"
         assert expected in result
     advice = f"{openmpi.name}: known to work with openmpi: launcher=['{head.home}/mpi/"
-    assert advice in tried.output
-    assert "3 of 6 work; files of the jobs: " in tried.output
+    assert advice in tried.said
+    assert "3 of 6 work; files of the jobs: " in tried.said
 
     summary = tmp_path / "summary.json"
     words = ["--environment", openmpi.name, "--partition", "cpu", *ONE_CASE]
@@ -79,7 +79,7 @@ def test_an_option_that_slurm_does_not_take_is_named(cluster: Cluster, tmp_path:
     text = path.read_text().replace(own, '"--partition=cpu", "--exclusive"')
     assert own not in text
     path.write_text(text)
-    assert "is refused" not in head.run("site", "check", str(path)).expect(0).output
+    assert "is refused" not in head.run("site", "check", str(path)).expect(0).said
 
     more = '"--exclusive", "--foo=bar", "--gres=gpu:1", "--constraint=fast"'
     path.write_text(text.replace('"--exclusive"', more))
@@ -88,15 +88,12 @@ def test_an_option_that_slurm_does_not_take_is_named(cluster: Cluster, tmp_path:
     )
     title = f"{path}:{line}: partition 'work': access: "
     unknown = f"{title}'--foo=bar': sbatch: unrecognized option '--foo=bar'; mend it, or take it out"
-    told = head.run("site", "check", str(path)).expect(1).output.splitlines()
-    assert unknown in told and told[-1] == f"{path}: 3 wrong"
-    assert (
-        f"{title}'--gres=gpu:1': sbatch: error: Invalid generic resource (gres) specification; "
-        in "\n".join(told)
-    )
+    told = head.run("site", "check", str(path)).expect(1).said
+    assert unknown in told and told.endswith(f" {path}: 3 wrong")
+    assert f"{title}'--gres=gpu:1': sbatch: error: Invalid generic resource (gres) specification; " in told
     cluster.run("scontrol", "update", "nodename=n[1-2]", "state=drain", "reason=cables")
     try:
-        assert unknown in head.run("site", "check", str(path)).expect(1).output.splitlines()
+        assert unknown in head.run("site", "check", str(path)).expect(1).said
         path.write_text(text)
         drained = head.run("site", "check", str(path)).expect(0).output
     finally:

@@ -30,7 +30,7 @@ def test_what_loses_is_named_and_the_setting_that_helps(workshop: Workshop, ende
     data = guidelines(workshop)
     broken = [each for each in data["guidelines"] if each["standing"] == "violated"]
     assert ["scatter", 32768] in [each["special"] for each in broken]
-    assert "scatter_as_sends" in ended.output
+    assert "scatter_as_sends" in ended.said
     helped = [each for each in data["overrides"] if each["advised"]]
     assert all(each["ratio"] < 0.95 for each in helped)
     assert ["scatter", 32768] in [each["operation"] for each in helped]

@@ -74,7 +74,7 @@ def test_a_bad_cable_between_two_groups_is_the_path_that_their_pairs_share(sweep
 def test_the_session_says_so(sweep):
     ended, page = sweep
     assert (ended.status, page["failures"]) == (1, [])
-    assert "heat maps:" in ended.output
+    assert "heat maps:" in ended.said
 
 
 def test_nodes_of_partly_filled_switches_are_healthy(tmp_path: Path, workshop: Workshop):

@@ -82,7 +82,7 @@ def sealed(workshop: Workshop) -> Path:
     (offer / "patches").mkdir()
     (offer / "patches" / "a.patch").write_text(PATCHED)
     again = workshop.run(*run)  # one launch is enough in simulated time: nothing is measured again
-    assert again.status == 0 and "pass 2" not in again.output, again.output + again.errors
+    assert again.status == 0 and "pass 2" not in again.said, again.output + again.errors
     assert again.output.splitlines()[-1].endswith(f"./plumbline offer sheet {offer}"), again.output
     assert workshop.run("offer", "sheet", str(offer)).status == 0
     book = openpyxl.load_workbook(offer / "offer.xlsx")
@@ -113,7 +113,7 @@ def test_the_machine_that_was_offered_is_accepted_and_gets_references(workshop: 
     folder = sealed.parent / "offered"
     signers = ("--signers", str(sealed.parent / "signers"))
     verified = workshop.run("offer", "check", str(folder.with_suffix(".tar")), *signers).expect(0)
-    assert "signed by ann" in verified.output and "Accepted: of 4 rows, 4 met" in verified.output
+    assert "signed by ann" in verified.said and "Accepted: of 4 rows, 4 met" in verified.said
     workshop.run("offer", "references", str(folder)).expect(0)
     workshop.run("references", "propose", "--site", "drawn", "--output", str(folder / "p")).expect(0)
     assert any((folder / "p").rglob("*.tsv"))

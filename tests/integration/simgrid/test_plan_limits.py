@@ -11,9 +11,9 @@ def test_what_takes_long_is_planned_where_it_is_asked_for_by_name(tmp_path: Path
     night = workshop.run("list", *choice)
     asked = workshop.run("list", *choice, "--routine", "scan_sum,barrier")
     assert night.status == asked.status == 0
-    assert "barrier" in night.output
-    assert "scan" not in night.output
-    assert "scan_sum" in asked.output
+    assert "barrier" in night.said
+    assert "scan" not in night.said
+    assert "scan_sum" in asked.said
 
 
 def test_a_case_that_would_end_all_of_its_launch_is_left_out_with_the_reason(tmp_path: Path):

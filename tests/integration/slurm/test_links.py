@@ -43,5 +43,5 @@ def test_the_sick_node_is_named_and_nothing_else(sweep, declared: Declared):
     (found,) = page["sweeps"]
     assert found["nodes"] == ["n1", "n2", "n3", "n4"]
     assert [(each["kind"], each["who"]) for each in found["findings"]] == [("node", [[SICK]])]
-    assert "p = " in ended.output
+    assert "p = " in ended.said
     declared.check((), ended.status, [ended.output])

@@ -24,6 +24,7 @@ from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.stats.band import SLOW_ALPHA
 from postprocess.stats.detection import FALSE_CALLS
 from tests.support.faults import Declared, plants
+from tests.support.plumbline_runner import unwrap
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 NIGHT = alarms.NightAlarms(
@@ -321,7 +322,7 @@ def test_the_command_sends_to_the_nodes_that_are_behind_it(tmp_path: Path, capsy
         alarms.append_night(tmp_path / alarms.FILE, night)
     alarms.append_night(tmp_path / alarms.FILE, at("l", cleared=()))
     text = told(tmp_path, capsys, "--json", str(tmp_path / "j"))
-    big, local = text.split("local\n")
+    big, local = "\n".join(unwrap(text)).split("local\n")
     assert big.startswith("big\n") and "cleared on 10 nights: a: calibrate it again" in big
     advice = "slow on n1, n2 and on no other nodes: ./plumbline links --site big finds sick nodes"
     assert f"cleared on 10 nights: b: {advice}" in big

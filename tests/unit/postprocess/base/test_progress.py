@@ -50,6 +50,26 @@ def test_a_note_fits_80_columns_and_breaks_no_command(progress):
     assert max(map(len, lines)) <= 80 and any(command in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./plumbline offer sheet my/offer --read my/offer/offer.xlsx",
+        "./plumbline references propose --compare compare/20261123T120000Z",
+        "./plumbline compare mpich@4.3.2 mpich@5.0.2 --new-env A=b --seconds 400",
+        "./plumbline nightly --mpis mpich --json 'a b c.json' --strict",
+    ],
+)
+@pytest.mark.parametrize("before", ["x " * 25, "x " * 35])
+def test_a_sentence_breaks_no_command_and_keeps_its_indent(progress, command, before):
+    progress.say(f"  {before}: {command}, and more words follow behind the command of this sentence")
+    progress.say("what is to be done with it now, which takes more than the rest of a line", command=command)
+    lines = progress.console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert (
+        sum(command in line for line in lines) == 2 and lines[0].startswith("  x") and lines[1][:4] == " " * 4
+    )
+
+
 @settings(max_examples=20)
 @example("[red]as it is[/red] :smile:")
 @given(st.text().filter(str.strip))

@@ -21,6 +21,7 @@ from site_configs.validation.site_files import list_site_names
 from tests.support.factories.launch import write_references
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
+from tests.support.plumbline_runner import unwrap
 
 SITE = (ROOT / "site_configs" / "slurm_cluster.py").read_text()
 
@@ -35,7 +36,7 @@ STRANGER = CHECK + (
 
 
 def said(progress: Progress) -> str:
-    return progress.console.file.getvalue()
+    return "\n".join(unwrap(progress.console.file.getvalue()))
 
 
 def test_a_sound_reference_file_is_well(work, progress, tmp_path: Path):

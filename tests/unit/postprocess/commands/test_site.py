@@ -30,7 +30,7 @@ from tests.support.factories.launch import CASES, finished, finished_with_wrong_
 from tests.support.factories.scheduler import CRAY, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
 from tests.support.faults import Declared, plants
-from tests.support.plumbline_runner import Workshop
+from tests.support.plumbline_runner import Workshop, unwrap
 
 SITE = text_of(slurm(CRAY, OPENMPI, MPICH))
 CLUSTER = SLURM.read(answering(CRAY))
@@ -135,7 +135,7 @@ def attempted(tmp_path: Path, work: WorkDirectory, progress: Progress, monkeypat
         path = tmp_path / "mine.py"
         path.write_text(text)
         status = site.try_site(work, str(path), [], progress)
-        return status, progress.console.file.getvalue().splitlines()[-1]
+        return status, unwrap(progress.console.file.getvalue())[-1]
 
     return of
 
@@ -188,7 +188,7 @@ def test_a_plain_machine_from_nothing_to_what_works_and_what_does_not(tmp_path: 
     made = shop.run("site", "new", "plain", "--scheduler", "none", "--output", str(path))
     assert (made.status, made.errors) == (0, "")
     assert made.output.splitlines()[-1].endswith(f"./plumbline site check {path}")
-    assert "CHANGE" not in made.output
+    assert "CHANGE" not in made.said
     checked = shop.run("site", "check", str(path)).expect(0)
     assert checked.output.splitlines()[-1] == f"{path}: ok"
 
@@ -199,6 +199,6 @@ def test_a_plain_machine_from_nothing_to_what_works_and_what_does_not(tmp_path: 
     rows = {line.split()[1]: line for line in tried.output.splitlines() if line.startswith("cpu ")}
     assert "works: " in rows[good.name]
     assert "incorrect: started 2 singleton processes instead of one" in rows[bad.name]
-    assert "1 of 2 work; files of the jobs: " in tried.output
-    assert f"{bad.name}: known to work with openmpi: launcher=" in tried.output
+    assert "1 of 2 work; files of the jobs: " in tried.said
+    assert f"{bad.name}: known to work with openmpi: launcher=" in tried.said
     assert not any((tmp_path / "home" / "store").glob("*"))
