@@ -73,7 +73,7 @@ class JudgedComparison:
     controls: tuple[ComparedCase, ...]  #: what no MPI has a part in
     decision: Decision
     looks: tuple[int, ...] = ()
-    pairs: int = 0
+    pairs: int = 0  #: that count, of the case with most; controls have pairs of their own
     seconds: float = 0.0
     unchanged: UnchangedControl = UnchangedControl(0, {})
     facts: tuple[FactDifference, ...] = ()  #: what the MPIs tell of themselves that differs
@@ -130,7 +130,7 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
         controls=tuple(controls),
         decision=decide_comparison(cases, controls),
         looks=stored.looks,
-        pairs=max((len(pairs.differences) for pairs in found), default=0),
+        pairs=max((len(pairs.differences) for pairs in own), default=0),
         seconds=stored.seconds,
         unchanged=judge_unchanged(header, own, looks),
         facts=tuple(facts),

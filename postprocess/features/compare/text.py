@@ -161,8 +161,8 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
     else:
         looks = ", ".join(map(str, judged.looks)) or "none yet"
         lines.append(
-            f"{formats.plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
-            f"{header.seed}; looks after {looks}; {margin}"
+            f"{formats.plural(judged.pairs, 'pair')} of launches that count, of the case with most; in blocks "
+            f"ABBA or BAAB drawn with seed {header.seed}; looks after {looks}; {margin}"
         )
         lines += filter(None, [judged.explanation, judged.shared_program])
         lines.append(format_unchanged(judged))
@@ -175,7 +175,7 @@ def format_controls(controls: int, moved: Sequence[str]) -> str:
 
     :param moved: those that changed, and by how much
     """
-    what = "controls (routines of mpicost that call no MPI, so only the machine changes them)"
+    what = "controls, which call no MPI"
     if not controls:
         return f"{what}: none was measured, so a change of the machine would not be noticed"
     if not moved:

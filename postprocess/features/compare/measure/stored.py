@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ from postprocess.model.case import Case
 from postprocess.model.conditions import library_identity
 from postprocess.model.options import OPTIONS
 from postprocess.model.reference import Reference
-from postprocess.model.verdict import WITHOUT_VALUE, Verdict
+from postprocess.model.verdict import WITHOUT_VALUE, CaseResult, Verdict
 from postprocess.references.catalog import load_catalog
 from postprocess.references.reference_file import load_session_priors
 from postprocess.results.query import read_headlines
@@ -68,9 +68,10 @@ def compare_stored(work: WorkDirectory, demand: StoredDemand, progress: Progress
         raise UsageError(f"{folder}: holds a comparison; choose another --output")
     data.append_record(path, header)
     sides: dict[data.Side, StoredSide] = {OLD: old, NEW: new}
+    keys = {side.key(row.case) for side in sides.values() for row in side.rows}
     for name, side in sides.items():
         for number, session in enumerate(side.sessions):
-            launches = side.collect_launches(session)
+            launches = (*side.collect_launches(session), *side.collect_absent(session, keys))
             data.append_record(path, ComparisonPass(NO_PAIR, number, name, session, 0.0, launches))
     data.append_record(path, data.KnownNoise(find_case_noise(work, sides)))
     return conclude(folder, progress, demand.json_file)
@@ -182,6 +183,8 @@ class StoredCase:
 class StoredSide:
     label: str  #: as the user named it
     rows: tuple[StoredCase, ...]
+    #: By session what its record says of each case that was chosen; None where the record is gone.
+    recorded: Mapping[str, Sequence[CaseResult] | None] = field(default_factory=dict)
     mixed: bool = False  #: whether a case is named with its environment, as a side has several
 
     @property
@@ -224,12 +227,31 @@ class StoredSide:
             "suite": {str(run.get("suite_version", "unknown")) for run in runs.values()},
         }
 
-    def key(self, row: StoredCase) -> str:
+    def key(self, case: Case) -> str:
         """Return the key that a case shares with the other side."""
-        shared = SharedCase.of(row.case)
+        shared = SharedCase.of(case)
         if self.mixed:
-            shared = shared._replace(partition=f"{shared.partition}:{row.case.environment}")
+            shared = shared._replace(partition=f"{shared.partition}:{case.environment}")
         return shared.key
+
+    def collect_absent(self, session: str, keys: Collection[str]) -> Iterator[LaunchValues]:
+        """Collect why cases are not stored: of those that were skipped only the record of the session tells.
+
+        :param keys: of all cases that a side has stored
+        """
+        own = {self.key(row.case) for row in self.rows}
+        recorded = self.recorded.get(session)
+        if recorded is None:
+            why = f"not stored, and the record of session {session}, which would say why, is gone"
+            found = {key: CaseValue(None, "s", str(Verdict.SKIPPED), why) for key in keys}
+        else:
+            found = {
+                self.key(each.case): CaseValue(None, each.unit, str(each.verdict), each.reason)
+                for each in recorded
+                if each.verdict == Verdict.SKIPPED
+            }
+        if absent := {key: said for key, said in found.items() if key not in own}:
+            yield LaunchValues("not launched", {}, absent)
 
     def collect_launches(self, session: str) -> tuple[LaunchValues, ...]:
         """Collect the launches of a session, each with all its cases."""
@@ -244,7 +266,7 @@ class StoredSide:
             LaunchValues(
                 f"{some[0].case.program} {some[0].case.layout} {some[0].launch}",
                 describe_run_place(some[0].run, some[0].hosts),
-                {self.key(each): each.value for each in some},
+                {self.key(each.case): each.value for each in some},
             )
             for some in found.values()
         )
@@ -254,7 +276,7 @@ class StoredSide:
         found: dict[str, list[StoredCase]] = defaultdict(list)
         for row in self.rows:
             if row.value.value is not None:
-                found[self.key(row)].append(row)
+                found[self.key(row.case)].append(row)
         return found
 
 
@@ -265,15 +287,24 @@ def read_side(work: WorkDirectory, word: str, choice: Mapping[str, Any]) -> Stor
     :raises UsageError: if there is no such session or environment, or none of the chosen cases in it
     """
     named, _, environment = word.partition(":")
-    rows = [row for session in find_sessions(work, named) for row in read_stored_session(work, session)]
+    sessions = find_sessions(work, named)
+    recorded = {session: read_recorded(work, session) for session in sessions}
+    rows = [row for session in sessions for row in read_stored_session(work, session, recorded[session])]
     there = sorted({row.case.environment for row in rows})
     if environment and environment not in there:
         raise UsageError(f"{word}: has no such environment; it has {first_of(there, NAMED) or 'none'}")
-    own = [row for row in rows if environment in ("", row.case.environment)]
-    chosen = tuple(row for row in own if is_chosen(row.case, choice))
+
+    def is_meant(case: Case) -> bool:
+        return environment in ("", case.environment) and is_chosen(case, choice)
+
+    chosen = tuple(row for row in rows if is_meant(row.case))
     if not chosen:
         raise UsageError(f"{word}: has no case of those chosen; choose others")
-    return StoredSide(word, chosen)
+    told = {
+        session: results if results is None else [each for each in results if is_meant(each.case)]
+        for session, results in recorded.items()
+    }
+    return StoredSide(word, chosen, told)
 
 
 def find_sessions(work: WorkDirectory, named: str) -> list[str]:
@@ -294,11 +325,13 @@ def find_sessions(work: WorkDirectory, named: str) -> list[str]:
     return sorted(found)
 
 
-def read_stored_session(work: WorkDirectory, session: str) -> list[StoredCase]:
+def read_stored_session(
+    work: WorkDirectory, session: str, recorded: Sequence[CaseResult] | None
+) -> list[StoredCase]:
     """Read all launches of a session. Raises StoreError if its file is damaged."""
     path = work.store / f"{session}{SUFFIX}"
     frame = read_session(path, COLUMNS)
-    again = read_rerun_commands(work, session)
+    again = {result.case.key: result.rerun for result in recorded or ()}
     try:
         return [
             StoredCase(
@@ -315,12 +348,10 @@ def read_stored_session(work: WorkDirectory, session: str) -> list[StoredCase]:
         raise UsageError(f"{path}: {error}; move it elsewhere") from None
 
 
-def read_rerun_commands(work: WorkDirectory, session: str) -> dict[str, str]:
-    """Read the command that measures each case again, by its key; none if the session's folder is gone."""
+def read_recorded(work: WorkDirectory, session: str) -> Sequence[CaseResult] | None:
+    """Read what the record of a session says of each case; None if the session's folder is gone."""
     path = work.sessions / session / "summary.json"
-    if not path.exists():
-        return {}
-    return {result.case.key: result.rerun for result in load_summary(path).results if result.rerun}
+    return load_summary(path).results if path.exists() else None
 
 
 def read_row_value(row: Mapping[str, Any], rerun: str) -> CaseValue:

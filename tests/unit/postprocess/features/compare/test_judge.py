@@ -172,7 +172,13 @@ def test_a_control_that_moved_voids_the_comparison() -> None:
     judged = judge_comparison(compared(old, old | {CONTROL: value(2e-6)}))
     assert judged.decision == Decision.VOID and judged.decision.status == 3
     told = " ".join(format_comparison_text(judged).split())
-    assert "call no MPI, so only the machine changes them): 1 of 1 changed, control_timer by +" in told
+    assert "controls, which call no MPI: 1 of 1 changed, control_timer by +" in told
+
+
+def test_the_pairs_that_are_told_are_not_those_of_controls() -> None:
+    old = {BCAST: value(1e-6), CONTROL: value(1e-6)}
+    judged = judge_comparison(compared(old, old | {BCAST: CRASHED}))
+    assert judged.pairs == 0 and judged.controls[0].pairs > 0
 
 
 @pytest.mark.parametrize(

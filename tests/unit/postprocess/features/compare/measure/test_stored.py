@@ -14,8 +14,9 @@ from postprocess.features.compare.judge import Decision, JudgedComparison, judge
 from postprocess.main import main
 from postprocess.model.case import Case
 from postprocess.model.routines import mpicost
-from postprocess.model.verdict import Verdict
+from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.results.store import StoreRow, write_session
+from tests.support.factories.summary import leave_summary
 from tests.support.paths import ROOT
 
 OLD, NEW, ELSEWHERE = (f"202611{day}T010000Z-1" for day in (21, 22, 20))
@@ -107,6 +108,25 @@ def test_what_became_half_as_fast_fails_or_is_missing_counts(store, compare, tmp
     assert (found[gone], found[crashed]) == ("only old", "broken")
     assert (found[ROUTINES[3]], found[ROUTINES[4]], found[ROUTINES[5]]) == ("slower", "faster", "undecided")
     assert "Unpaired, not safe" in capsys.readouterr().out
+
+
+def test_what_one_side_skipped_has_its_reason_while_the_record_is_there(store, compare, tmp_path) -> None:
+    gone, unplanned = ROUTINES[:2]
+    there = [each for each in session_rows(NEW) if each.case.routine not in (gone, unplanned)]
+    store(OLD, session_rows(OLD))
+    store(NEW, there)
+    case = replace(there[0].case, routine=gone)
+    record = leave_summary(
+        tmp_path / "home" / "sessions" / NEW, results=[CaseResult(case, Verdict.SKIPPED, "too few nodes")]
+    )
+    assert compare(OLD, NEW) == 1
+    reasons = {each.case.routine: each.reason for each in read(tmp_path).cases if each.verdict == "only old"}
+    assert reasons == {gone: "too few nodes", unplanned: "not in the plan of the new side"}
+    record.unlink()
+    assert compare(OLD, NEW, output="again") == 1
+    again = judge_comparison(data.read_comparison(tmp_path / "again" / data.FILE))
+    told = {each.reason for each in again.cases if each.verdict == "only old"}
+    assert told == {f"not stored, and the record of session {NEW}, which would say why, is gone"}
 
 
 def test_what_was_measured_otherwise_is_not_judged(store, compare, tmp_path) -> None:
