@@ -17,9 +17,11 @@ from postprocess.base.grouping import group_pairs
 from postprocess.calibration import samples
 from postprocess.calibration.ledger import SCHEMA, CalibrationLaunch, locate_ledger, read_ledger_file
 from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.conditions import ROUNDS
 from postprocess.model.measurement import TrialSummary
+from postprocess.model.plan import PlannedLaunch
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
-from postprocess.model.routines.mpicost import OWN_PROGRAMS, is_placeless
+from postprocess.model.routines.mpicost import OWN_PROGRAM, OWN_PROGRAMS, is_placeless
 from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.references.comparability import join_conditions, name_fact, read_all_placed
@@ -264,6 +266,29 @@ def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, sa
                 raise UsageError(
                     f"{path}: its references were measured with another {', '.join(changed)}; {fix}"
                 )
+
+
+def check_planned_trials(root: Path, planned: Iterable[PlannedLaunch]) -> None:
+    """Refuse before anything is launched what :func:`check_method` would refuse when all of it is measured.
+
+    :param planned: launches whose values are to become references below ``root``
+    :raises UsageError: if references there were measured with other trials or rounds
+    """
+    wanted = {
+        (ReferencePlace.of(launch.cases[0]), launch.trials, launch.rounds)
+        for launch in planned
+        if launch.program == OWN_PROGRAM and launch.cases
+    }
+    for place, trials, rounds in sorted(wanted):
+        path = reference_file.locate_references(root, *place)
+        told = read_provenance(path)["programs"].get(OWN_PROGRAM) if path.exists() else None
+        for calibration in provenance.list_calibrations(told) if told else ():
+            method = calibration["method"]
+            both = (method.get("trials"), method.get(ROUNDS, 1)), (trials, rounds)
+            if both[0] != both[1]:
+                were, are = (f"{some} trials in {plural(number, 'round')}" for some, number in both)
+                fix = "leave --trials and --rounds out to measure as they were, or move the file away"
+                raise UsageError(f"{path}: its references were measured with {were}, not {are}; {fix}")
 
 
 def build_provenance(

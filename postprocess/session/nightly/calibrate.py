@@ -53,6 +53,7 @@ def run_calibration(work: WorkDirectory, request: Request, progress: Progress, d
         root = request.references or work.provisional
         with progress.phase("set-up"):
             planned = context.preview(request.selection)
+        update.check_planned_trials(root, planned)
         report_plan(planned, progress, request.selection.choice)
         demand = plan_for_seconds(work, planned, demand, progress)
         refuse_busy_machine(context, planned)

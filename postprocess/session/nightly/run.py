@@ -12,6 +12,7 @@ from postprocess.base.records import recall, remember
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.losses import Family
 from postprocess.calibration.machine_load import LoadMonitor, is_disturbed, start_load_monitor
+from postprocess.calibration.update import check_planned_trials
 from postprocess.judging.common_cause import find_onset_in_store
 from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases, leave_in_doubt
 from postprocess.judging.evaluate import evaluate_launches
@@ -51,7 +52,7 @@ from postprocess.session.lifecycle.context import (
 )
 from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
 from postprocess.session.lifecycle.validation import UNVERIFIED, DataVerification, verify_data
-from postprocess.session.nightly.calibrate import calibrate_unknown
+from postprocess.session.nightly.calibrate import calibrate_unknown, list_uncalibrated
 from postprocess.session.nightly.estimate import (
     LaunchCounts,
     choose_launch_counts,
@@ -143,6 +144,8 @@ def plan_night(context: SessionContext, reframe: ReframeDriver) -> NightPlan:
     selection, everything = plan_like_last_night(work, reframe, request)
     possible = list_planned(request, everything)
     catalog = context.load_references(possible)
+    if not request.strict:
+        check_planned_trials(work.provisional, list_uncalibrated(work.provisional, catalog, possible))
     resting = choose_resting(work.root, request, possible, catalog)
     everything = skip_resting(everything, resting)
     planned = list_planned(request, everything)

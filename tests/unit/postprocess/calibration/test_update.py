@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -256,6 +257,18 @@ def test_another_method_is_refused_and_changes_nothing(tmp_path, other, only, de
         "move the file away, or choose another place with --output"
     )
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("other", [{"trials": 7}, {"rounds": 3}], ids=str)
+def test_other_trials_are_refused_before_anything_is_launched(tmp_path: Path, other: dict[str, int]):
+    root = tmp_path / "references"
+    done = launches(tmp_path / "a", 1.0)
+    (path,) = update(root, session("a"), done, only=None)
+    planned = done[0].launch
+    references_update.check_planned_trials(root, [planned])
+    said = rf"{re.escape(str(path))}: its references were measured with \d+ trials in 1 round, not "
+    with pytest.raises(UsageError, match=said):
+        references_update.check_planned_trials(root, [replace(planned, **other)])
 
 
 @plants("references", "a provenance without its method", "the file that a calibration would add to", "",
