@@ -102,7 +102,7 @@ def check_times(sizes: Sequence[float], times: Sequence[float]) -> tuple[_Floats
 
 
 def _fit(x: _Floats, y: _Floats) -> tuple[Segment, float]:
-    """Return the line with the least squares of relative errors, and their sum. It has no negative parameter."""
+    """Return the line with the least squares of relative errors, and their sum. No parameter is negative."""
     rows = np.stack([1 / y, x / y], axis=1)
     scale = np.linalg.norm(rows, axis=0)
     scale[scale == 0] = 1.0
