@@ -324,7 +324,7 @@ def describe_wrong_data(entry: JsonObject, run: JsonObject) -> str:
 
 
 def _finding(wrong: JsonObject, run: JsonObject) -> str:
-    """Describe the first wrong data by rank, element, values and moment, or a rank that left a barrier early."""
+    """Describe the first wrong data by rank, element, values and moment, or a rank that left too early."""
     rank, trial = wrong.integer("rank"), wrong.integer("trial")
     if rank >= run.integer("processes"):
         raise ValueError(f"wrong.rank: there is no rank {rank}")
