@@ -1,7 +1,7 @@
-"""One file out of a folder, the same bytes whoever packs the same files; and back, without trust.
+"""Pack files into one archive with reproducible bytes, and unpack archives from untrusted sources.
 
-An archive is read by what is written: each block must be the one that :func:`pack_folder` writes for that name
-and size. So nothing hides in it, before, between or behind its files.
+An archive is read by rebuilding it: each block must equal the one that :func:`pack_folder` writes for that name
+and size. So nothing can hide before, between or behind its files.
 """
 
 import io
@@ -13,12 +13,12 @@ from pathlib import Path, PurePosixPath
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 
-MOST_FILES = 50_000  #: of an archive, and folders that they lie in
-LONGEST = 4096  #: letters of a name
-DEEPEST = 12  #: folders of a name
-MAGIC = slice(257, 262)  #: where the first block of an archive says what it is
+MOST_FILES = 50_000  #: in an archive; the same limit holds for folders
+LONGEST = 4096  #: bytes of a name
+DEEPEST = 12  #: levels of folders in a name
+MAGIC = slice(257, 262)  #: where the first block of a tar archive has its magic
 BLOCK = tarfile.BLOCKSIZE
-#: How compressed files begin.
+#: The first bytes of compressed files.
 COMPRESSED = (
     (b"\x1f\x8b", "gzip"),
     (b"BZh", "bzip2"),
@@ -33,12 +33,12 @@ ANEW = "ask for the archive as it was sealed"
 @dataclass(frozen=True)
 class PackedFile:
     name: str
-    start: int  #: of its bytes
+    start: int  #: offset of its first byte
     size: int
 
 
 def pack_folder(folder: Path, names: Sequence[str], path: Path) -> None:
-    """Pack files of a folder, in this order, without times, owners and rights.
+    """Pack files of a folder in this order, without times, owners and permissions.
 
     :raises UsageError: if a file cannot be read, or the archive cannot be written
     """
@@ -56,32 +56,32 @@ def pack_folder(folder: Path, names: Sequence[str], path: Path) -> None:
 
 
 def build_header(name: str, size: int) -> bytes:
-    """Build what stands before the bytes of a file."""
+    """Build the header of a file."""
     entry = tarfile.TarInfo(name)
     entry.size = size
     return entry.tobuf(tarfile.GNU_FORMAT)
 
 
 def build_end(length: int) -> bytes:
-    """Build the end of an archive of so many bytes until there."""
+    """Build the end of an archive that has ``length`` bytes so far."""
     return bytes(2 * BLOCK + -(length + 2 * BLOCK) % tarfile.RECORDSIZE)
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file begins as an archive does, or as one that is compressed, whatever its name."""
+    """Return whether a file is a tar archive or a compressed file, judged by its first bytes."""
     try:
         with files.open_regular(path) as stream:
             begin = stream.read(BLOCK)
-        packed = any(begin.startswith(each) for each, _ in COMPRESSED)
+        packed = any(begin.startswith(prefix) for prefix, _ in COMPRESSED)
         return packed or begin[MAGIC] == tarfile.POSIX_MAGIC[:5]
     except OSError:
         return False
 
 
 def unpack_archive(path: Path, folder: Path) -> None:
-    """Unpack an archive into an empty folder: regular files below it, and nothing else.
+    """Unpack an archive into an empty folder. Only regular files inside the folder are accepted.
 
-    :raises UsageError: if it is none, or holds what no archive of ours does
+    :raises UsageError: if it is not an archive, or holds anything that :func:`pack_folder` does not write
     """
     try:
         data = files.read_regular(path)
@@ -90,11 +90,11 @@ def unpack_archive(path: Path, folder: Path) -> None:
     for begin, name in COMPRESSED:
         if data.startswith(begin):
             raise UsageError(f"{path}: is compressed by {name}; {ANEW}")
-    found = list_files(path, data)
+    packed_files = list_files(path, data)
     try:
-        for parent in {(folder / file.name).parent for file in found}:
+        for parent in {(folder / file.name).parent for file in packed_files}:
             parent.mkdir(parents=True, exist_ok=True)
-        for file in found:
+        for file in packed_files:
             (folder / file.name).write_bytes(memoryview(data)[file.start : file.start + file.size])
     except OSError as error:
         where = error.filename or folder
@@ -102,11 +102,11 @@ def unpack_archive(path: Path, folder: Path) -> None:
 
 
 def list_files(path: Path, data: bytes) -> list[PackedFile]:
-    """List the files of an archive, every byte of which is as it is written.
+    """List the files of an archive after checking every byte of it.
 
-    :raises UsageError: for anything else
+    :raises UsageError: if a byte differs from what :func:`pack_folder` writes
     """
-    found: list[PackedFile] = []
+    packed_files: list[PackedFile] = []
     names: set[str] = set()
     folders: set[PurePosixPath] = set()
     for file in _walk(path, data):
@@ -116,14 +116,14 @@ def list_files(path: Path, data: bytes) -> list[PackedFile]:
         folders.update(PurePosixPath(file.name).parents)
         if len(names) > MOST_FILES or len(folders) > MOST_FILES:
             raise UsageError(f"{path}: has more than {MOST_FILES} files or folders; do not open it")
-        found.append(file)
-    if clash := next((file.name for file in found if PurePosixPath(file.name) in folders), ""):
+        packed_files.append(file)
+    if clash := next((file.name for file in packed_files if PurePosixPath(file.name) in folders), ""):
         raise UsageError(f"{path}: {clash[:200]!r} is a file and a folder; do not open it")
-    return found
+    return packed_files
 
 
 def is_plain(name: str) -> bool:
-    """Return whether a name is that of a file below a folder, and not too deep."""
+    """Return whether a name is a relative path without ``..``, and not too deep."""
     parts = PurePosixPath(name).parts
     odd = name.startswith("/") or ".." in parts or "\\" in name or "\0" in name
     return not odd and 0 < len(parts) <= DEEPEST and "/".join(parts) == name
@@ -160,7 +160,7 @@ def _walk(path: Path, data: bytes) -> Iterator[PackedFile]:
 
 
 def _read_header(path: Path, data: bytes, place: int) -> tuple[str, int]:
-    """Read name and size of the file whose header begins at a place."""
+    """Read the name and the size of the file whose header begins at ``place``."""
     entry = _parse_block(path, data, place)
     if entry.type == tarfile.GNUTYPE_LONGNAME:
         start = place + BLOCK

@@ -1,4 +1,4 @@
-"""The error that the user can correct: one line, no traceback."""
+"""UsageError: an error that the user can correct, shown as one line without a traceback."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,54 +7,54 @@ from pathlib import Path
 
 
 class UsageError(Exception):
-    """Wrong use or configuration. The text is one line: file, key or row, and the fix.
+    """Wrong use or configuration. The text is one line: the file, key or row, and the fix.
 
-    The command line prints it and ends with exit status 2.
+    The command line prints it and exits with status 2.
     """
 
 
 @contextmanager
 def explaining(place: Path | str, fix: str, kind: type[UsageError] = UsageError) -> Iterator[None]:
-    """Turn an OSError within into an error that the user can correct: the place, the reason, the fix."""
+    """Turn an OSError in the block into an error that the user can correct: place, reason, fix."""
     try:
         yield
     except OSError as error:
         raise kind(f"{place}: {error.strerror}; {fix}") from None
 
 
-#: What an error says of an environment that variables are set for.
+#: What an error says when variables are set for an environment that was not chosen.
 NOT_CHOSEN = "is not among those of --environment"
-NEAR = 0.6  #: of two words that are alike, as difflib counts it
+NEAR = 0.6  #: similarity of two words, as difflib computes it
 
 
 def find_near_word(word: str, known: Iterable[str], near: float = NEAR) -> str:
-    """Find the known word that is nearest to one, whatever its case; empty if none is near."""
-    plain = {each.lower(): each for each in sorted(known)}
-    found = difflib.get_close_matches(word.lower(), list(plain), n=1, cutoff=near)
-    return plain[found[0]] if found else ""
+    """Find the known word that is nearest to ``word``, ignoring case; empty if none is near."""
+    plain = {name.lower(): name for name in sorted(known)}
+    matches = difflib.get_close_matches(word.lower(), list(plain), n=1, cutoff=near)
+    return plain[matches[0]] if matches else ""
 
 
 def propose_word(word: str, known: Iterable[str]) -> str:
-    """Propose a known word in the form that errors have, ``did you mean X?``; empty if none is near."""
+    """Propose a known word as errors do: ``did you mean X?``; empty if none is near."""
     near = find_near_word(word, known)
     return f"did you mean {near}?" if near else ""
 
 
 def propose_or_list(word: str, known: Iterable[str]) -> str:
-    """Propose a known word, or list the choice if none is near."""
+    """Propose a known word, or list all of them if none is near."""
     choice = sorted(known)
     return propose_word(word, choice) or f"choose from {', '.join(choice)}"
 
 
 def may_name_one(one: str, other: str) -> bool:
-    """Return whether two words may name one environment: they are the same, or one begins the other."""
+    """Return whether two words may name the same environment: they are equal, or one begins the other."""
     return one == other or one.startswith(f"{other}-") or other.startswith(f"{one}-")
 
 
 def choose_environment(option: str, word: str, known: Sequence[str]) -> str:
-    """Choose the environment that a word means: its name, or how the name of one alone begins.
+    """Choose the environment that a word means: its full name, or a prefix that only one environment has.
 
-    :raises UsageError: if it means none or several
+    :raises UsageError: if it matches none or several
     """
     meant = [name for name in known if name == word] or [name for name in known if name.startswith(f"{word}-")]
     if len(meant) == 1:

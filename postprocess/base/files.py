@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all, whatever happens to the writer.
+"""Write files whole or not at all, even if the writer is killed.
 
-Everything is written to hidden ``.tmp`` files beside their targets first; a writer that is killed
-leaves such files at worst, and never half a target. Missing folders are made. OSError as met.
+All data goes to hidden ``.tmp`` files beside the targets first. A killed writer leaves such files behind, never
+half a target. Missing folders are made. Functions raise OSError unless they say otherwise.
 """
 
 import errno
@@ -19,21 +19,21 @@ from typing import Any, BinaryIO
 
 from postprocess.base.errors import explaining
 
-LARGEST = 1 << 30  #: bytes of a file that is read whole
-#: What is no file, and never a folder by mistake: by the test of its mode.
+LARGEST = 1 << 30  #: bytes of a file that may be read whole
+#: Kinds of files that are refused, by the test of their mode. A folder is not among them.
 NO_FILES = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
-PART = 1 << 16  #: bytes that are read at once of a file of unknown size
+PART = 1 << 16  #: bytes per read of a file of unknown size
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file to read it in parts. A pipe or a device is refused, and not waited for.
+    """Open a regular file for reading, without waiting for a pipe or a device.
 
-    Raises OSError, also for what is no regular file.
+    Raises OSError, also if it is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -48,9 +48,9 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path) -> bytes:
-    """Read a regular file whole: what is a pipe or a device, or has no end, is neither waited for nor read.
+    """Read a whole regular file. A pipe, a device or an endless file is refused without waiting.
 
-    Raises OSError, also for what is no regular file or larger than ``LARGEST``.
+    Raises OSError, also if it is not a regular file or is larger than ``LARGEST``.
     """
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -62,7 +62,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def read_growing(stream: BinaryIO) -> bytes:
-    """Read a file whose size the system does not tell, as below ``/proc``, a part at a time."""
+    """Read a file whose size the system does not report, as below ``/proc``, in parts."""
     parts: list[bytes] = []
     while (part := stream.read(PART)) and len(parts) < LARGEST // PART:
         parts.append(part)
@@ -70,16 +70,16 @@ def read_growing(stream: BinaryIO) -> bytes:
 
 
 def read_text(path: Path, errors: str = "strict") -> str:
-    """Read a regular file of UTF-8 text whole, as :func:`read_regular` does.
+    """Read a whole regular file of UTF-8 text, as :func:`read_regular` does.
 
-    :param errors: what becomes of bytes that are no UTF-8, as in ``bytes.decode``
-    :raises ValueError: if it is no UTF-8 and ``errors`` is not given.
+    :param errors: how to handle bytes that are not UTF-8, as in ``bytes.decode``
+    :raises ValueError: if it is not UTF-8 and ``errors`` is not given.
     """
     return read_regular(path).decode(errors=errors)
 
 
 def create_file(path: Path, data: bytes) -> None:
-    """Write a file that is not there yet. Raises FileExistsError, and changes nothing, if it is."""
+    """Write a new file. Raises FileExistsError, and changes nothing, if it exists."""
     temporary = _beside(path)
     try:
         _write(temporary, data, path)
@@ -89,11 +89,11 @@ def create_file(path: Path, data: bytes) -> None:
 
 
 def replace_files(files: Mapping[Path, bytes], durable: bool = True) -> None:
-    """Write files that belong together, in place of earlier ones.
+    """Write files that belong together, replacing earlier ones.
 
-    None gets its name before all are written, so that a full disk changes none of them.
+    No file is renamed before all are written, so a full disk changes none of them.
 
-    :param durable: whether they are on disk before they get their names; else :func:`sync_files` is to follow
+    :param durable: whether to flush them to disk before renaming; if not, call :func:`sync_files` afterwards
     """
     temporaries = {path: _beside(path) for path in files}
     try:
@@ -107,7 +107,7 @@ def replace_files(files: Mapping[Path, bytes], durable: bool = True) -> None:
 
 
 def sync_files(paths: Iterable[Path]) -> None:
-    """Flush files to disk that were written with ``durable=False``: of all at once this is faster."""
+    """Flush files to disk that were written with ``durable=False``; flushing all at once is faster."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -117,7 +117,7 @@ def sync_files(paths: Iterable[Path]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """Return a name for a temporary file that no other writer takes."""
+    """Return the name of a temporary file that no other writer uses."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -126,7 +126,7 @@ def _beside(path: Path) -> Path:
 
 
 def _write(path: Path, data: bytes, target: Path, durable: bool = True) -> None:
-    """Write a temporary file. An OSError names its target, which people know."""
+    """Write a temporary file. An OSError names the target, because that is the file people know."""
     try:
         with path.open("xb") as stream:
             stream.write(data)
@@ -139,7 +139,7 @@ def _write(path: Path, data: bytes, target: Path, durable: bool = True) -> None:
 
 
 def _rename(temporary: Path, path: Path) -> None:
-    """Rename a temporary file. An OSError names its target, which people know."""
+    """Rename a temporary file. An OSError names the target, because that is the file people know."""
     try:
         os.replace(temporary, path)
     except OSError as error:
@@ -148,12 +148,12 @@ def _rename(temporary: Path, path: Path) -> None:
 
 
 def _publish(temporary: Path, path: Path) -> None:
-    """Give the file its name, unless that is taken: a link, unlike a rename, replaces nothing."""
+    """Give the file its name unless the name is taken. A link, unlike a rename, replaces nothing."""
     try:
         os.link(temporary, path)
     except FileExistsError:
         raise
-    except OSError:  # a file system without hard links: check and rename is the next best
+    except OSError:  # no hard links here: the next best is to check, then rename
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, "is there already", str(path)) from None
         os.replace(temporary, path)
@@ -161,11 +161,11 @@ def _publish(temporary: Path, path: Path) -> None:
 
 MARK = b"sha256 of this file with zeros here: "
 BLANK = b"0" * 64
-PLACEHOLDER = (MARK + BLANK).decode()  #: text that the file must hold once, last of all its marks
+PLACEHOLDER = (MARK + BLANK).decode()  #: the file must contain this text; the last occurrence is filled in
 
 
 def seal_data(data: bytes) -> bytes:
-    """Return the file with its checksum in the last placeholder. Raises ValueError if there is none."""
+    """Return the data with its checksum in the last placeholder. Raises ValueError if it has none."""
     place = data.rfind(MARK + BLANK)
     if place < 0:
         raise ValueError("the file has no placeholder for a seal")
@@ -175,7 +175,7 @@ def seal_data(data: bytes) -> bytes:
 
 
 def is_intact(data: bytes) -> bool:
-    """Return whether the file bears a seal, and not one byte has changed since."""
+    """Return whether the data has a seal and is unchanged since it was sealed."""
     place = data.rfind(MARK)
     start = place + len(MARK)
     stated = data[start : start + len(BLANK)]
@@ -184,7 +184,7 @@ def is_intact(data: bytes) -> bool:
 
 
 def is_different(path: Path, text: str) -> bool:
-    """Return whether ``path`` is not a file with just this text."""
+    """Return whether ``path`` is anything but a file with exactly this text."""
     try:
         return read_regular(path).decode() != text
     except (OSError, UnicodeDecodeError):
@@ -192,7 +192,7 @@ def is_different(path: Path, text: str) -> bool:
 
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> bool:
-    """Make ``path`` a file with this text, whole or not at all. Returns whether it changed.
+    """Make ``path`` a file with this text, whole or not at all. Return whether it changed.
 
     Raises OSError if it cannot be written.
     """
@@ -209,7 +209,7 @@ def write_text(path: Path, text: str, mode: int = 0o644) -> bool:
 
 
 def make_symlink(path: Path, target: Path) -> bool:
-    """Make ``path`` a symbolic link to ``target``. Returns whether it changed.
+    """Make ``path`` a symbolic link to ``target``. Return whether it changed.
 
     Raises OSError if it cannot be made.
     """
@@ -226,9 +226,9 @@ def make_symlink(path: Path, target: Path) -> bool:
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Make a folder beside its place, and move it there whole, unless another process was quicker.
+    """Yield a temporary folder, then rename it to ``target`` unless another process was quicker.
 
-    Raises OSError if it cannot be made, or not be moved.
+    Raises OSError if it cannot be made or renamed.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=target.parent))
@@ -246,7 +246,7 @@ def new_folder(target: Path) -> Iterator[Path]:
 
 
 def write_summary(path: Path, data: dict[str, Any]) -> None:
-    """Write a summary whole or not at all. A device (``/dev/stdout``) is written to, never replaced.
+    """Write a summary as JSON, whole or not at all. A device (``/dev/stdout``) is written to, never replaced.
 
     :raises UsageError: if the file cannot be written.
     """
@@ -254,7 +254,7 @@ def write_summary(path: Path, data: dict[str, Any]) -> None:
 
 
 def write_output(path: Path, text: str) -> None:
-    """Write a text where a user wants it, whole or not at all; a device is written to, never replaced.
+    """Write text to a path that a user chose, whole or not at all. A device is written to, never replaced.
 
     :raises UsageError: if the file cannot be written.
     """

@@ -1,4 +1,4 @@
-"""How numbers and sentences are written where people read them: units, sizes, durations, tables, lines."""
+"""Format numbers and sentences for people: units, sizes, durations, tables, wrapped lines."""
 
 import math
 import re
@@ -12,13 +12,13 @@ from postprocess.base import sanitize
 
 Unit: TypeAlias = Literal["s", "MB/s", "x C"]
 SECONDS: Unit = "s"
-MEGABYTES: Unit = "MB/s"  #: 10**6 bytes per second, as OSU and IMB count
+MEGABYTES: Unit = "MB/s"  #: 10**6 bytes per second, as OSU and IMB define it
 RATIO: Unit = "x C"  #: times as long as in C
 UNITS: dict[str, str] = {SECONDS: "lower", MEGABYTES: "higher", RATIO: "lower"}  #: unit -> the better direction
 
 
 def parse_unit(text: str) -> Unit:
-    """Return the unit that is spelled so. Raises ValueError if it is none of :data:`UNITS`."""
+    """Return the unit with this spelling. Raises ValueError if it is not in :data:`UNITS`."""
     for unit in (SECONDS, MEGABYTES, RATIO):
         if text == unit:
             return unit
@@ -26,15 +26,15 @@ def parse_unit(text: str) -> Unit:
 
 
 def find_better_direction(unit: str) -> str:
-    """Return ``lower`` or ``higher``: which values of a unit are better.
+    """Return the direction in which values of a unit are better: ``lower`` or ``higher``.
 
-    :raises ValueError: if the unit is none of :data:`UNITS`.
+    :raises ValueError: if the unit is not in :data:`UNITS`.
     """
     return UNITS[parse_unit(unit)]
 
 
 def compute_slowdown(value: float, reference: float, unit: str) -> float:
-    """Compute how many times as slow as its reference a value is: above 1 is worse, whatever the direction.
+    """Compute how many times as slow as its reference a value is: above 1 is worse, for times and rates alike.
 
     Both are positive and in ``unit``.
     """
@@ -46,27 +46,27 @@ DECIMAL = re.compile(r"-?[0-9]{1,30}(\.[0-9]{0,30})?([eE][+-]?[0-9]{1,4})?")
 
 
 def parse_whole(text: str) -> int:
-    """Parse a whole number of zero or more. Raises ValueError if it is none."""
+    """Parse a whole number of zero or more. Raises ValueError if the text is anything else."""
     if not WHOLE.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is not a whole number in digits 0 to 9")
     return int(text)
 
 
 def parse_decimal(text: str) -> float:
-    """Parse a finite number, with a point or without. Raises ValueError if it is none."""
+    """Parse a finite number, with or without a point. Raises ValueError if the text is anything else."""
     if not DECIMAL.fullmatch(text) or not math.isfinite(value := float(text)):
         raise ValueError(f"{text[:40]!r} is not a number such as 2.5")
     return value
 
 
 DASH = "-"  #: in place of a missing number
-ALIKE = 1e-9  #: factor less one, below which two values are the same
-#: By the unit of a value: how often the unit that people read goes into it, and that unit's name.
+ALIKE = 1e-9  #: relative difference below which two values count as equal
+#: By unit: the factor to the unit that people read, and the name of that unit.
 SHOWN: dict[str, tuple[float, str]] = {SECONDS: (1e6, "us"), MEGABYTES: (1.0, "MB/s"), RATIO: (1.0, "x C")}
 
 
 def number(value: float | None, unit: str) -> str:
-    """Write a value to about three digits in what people read, without its name: ``6.38``, ``1234``."""
+    """Format a value to about three digits in the unit that people read, without its name: ``6.38``."""
     if value is None:
         return DASH
     shown = value * SHOWN[unit][0]
@@ -82,24 +82,24 @@ def number(value: float | None, unit: str) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """Write a value with what it is counted in: ``6.38 us``, ``1234 MB/s``."""
+    """Format a value with its unit: ``6.38 us``, ``1234 MB/s``."""
     return DASH if value is None else f"{number(value, unit)} {SHOWN[unit][1]}"
 
 
 def format_band(limits: tuple[float, float] | None, unit: str) -> str:
-    """Write a band, its lower limit first whichever way is better: ``4.10 to 7.83``."""
+    """Format a band, with the smaller limit first: ``4.10 to 7.83``."""
     return f"{number(limits[0], unit)} to {number(limits[1], unit)}" if limits else DASH
 
 
 def factor(times: float | None) -> str:
-    """Write a factor to about three digits; a small one to two, as in ``0.0046``."""
+    """Format a factor with two decimals, or two digits below 0.1: ``2.31``, ``0.0046``."""
     if times is None:
         return DASH
     return f"{times:.2f}" if times >= 0.1 else f"{times:.2g}"
 
 
 def format_comparison(value: float, reference: float, unit: str) -> str:
-    """Format how a value compares with its reference, whatever the unit: ``2.31 times as slow as``."""
+    """Format how a value compares with its reference, in any unit: ``2.31 times as slow as``."""
     return f"{format_slowdown(compute_slowdown(value, reference, unit))} as"
 
 
@@ -109,18 +109,18 @@ def format_slowdown(times: float) -> str:
     if most - 1 < ALIKE:
         return "as fast"
     shown = format_significant(most, 3)
-    if shown == "1":  # simulated times differ by less
+    if shown == "1":  # simulated times can differ by even less
         shown = f"{1 + float(f'{most - 1:.1g}'):.12g}"
     return f"{shown} times as {'slow' if times > 1 else 'fast'}"
 
 
 def format_slower(times: float) -> str:
-    """Format by how much something is slower: below twice as per cent, ``12% slower``, else as a factor."""
+    """Format how much slower something is: ``12% slower`` below a factor of two, then as a factor."""
     return f"{format_percent(times - 1)} slower" if times < 2 else format_slowdown(times)
 
 
 def format_percent(fraction: float | None, nothing: str = DASH) -> str:
-    """Write a fraction as per cent, up to ten times: ``7.3%``, ``35%``, ``more than 1000%``."""
+    """Format a fraction as a percentage, up to a factor of ten: ``7.3%``, ``35%``, ``more than 1000%``."""
     if fraction is None:
         return nothing
     if fraction > 10:
@@ -129,36 +129,36 @@ def format_percent(fraction: float | None, nothing: str = DASH) -> str:
 
 
 def format_signed(fraction: float | None) -> str:
-    """Write a change as per cent; the sign says which way: ``+9.8%``."""
+    """Format a change as a percentage with its sign: ``+9.8%``."""
     return DASH if fraction is None else f"{fraction:+.1%}".replace("-0.0%", "+0.0%")
 
 
 def microseconds(seconds: float | None) -> str:
-    """Write a time in seconds as microseconds, to about three digits: ``6.38``, ``1234``."""
+    """Format seconds as microseconds, to about three digits: ``6.38``, ``1234``."""
     return number(seconds, SECONDS)
 
 
 def format_significant(value: float, digits: int = 4) -> str:
-    """Write a number of any unit to so many digits, whole ones in full: ``0.5065``, ``699.4``, ``24960``."""
+    """Format a number to ``digits`` significant digits, large ones in full: ``0.5065``, ``24960``."""
     shown = f"{value:.{digits}g}"
     return f"{value:.0f}" if "e+" in shown and abs(value) < 1e15 else shown
 
 
 def ratio(value: float | None, reference: float | None) -> str:
-    """Write value over reference, such as ``2.31``."""
+    """Format value over reference: ``2.31``."""
     return DASH if value is None or not reference else factor(value / reference)
 
 
 def format_whole(count: int) -> str:
-    """Write a number of things: ``999``, ``1,204``."""
+    """Format a count: ``999``, ``1,204``."""
     return f"{count:,}"
 
 
 def size(count: int) -> str:
-    """Write a number of bytes exactly and in short: ``1.25 MB``, ``64 KiB``, ``1023 B``."""
+    """Format a number of bytes exactly and briefly: ``1.25 MB``, ``64 KiB``, ``1023 B``."""
     for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if count >= factor and count % (factor // 100) == 0:
-            # whole numbers: a quotient of floats is not exact
+            # integers, because a quotient of floats is not exact
             hundredths = count // (factor // 100)
             shown = f"{hundredths // 100}.{hundredths % 100:02d}".rstrip("0").rstrip(".")
             return f"{shown} {unit}"
@@ -169,12 +169,12 @@ def size(count: int) -> str:
 
 
 def binary_size(count: int) -> str:
-    """Write the size of a cache, which is a power of two or near: ``48 KiB``, ``32 MiB``."""
+    """Format the size of a cache in binary units: ``48 KiB``, ``32 MiB``."""
     return f"{count / 2**20:.4g} MiB" if count >= 2**20 else f"{count / 2**10:.4g} KiB"
 
 
 def duration(seconds: float) -> str:
-    """Write a duration: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    """Format a duration: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -186,19 +186,19 @@ def duration(seconds: float) -> str:
 
 
 def plural(count: int, noun: str, ending: str = "s") -> str:
-    """Write a count with its noun: ``1 case``, ``1,204 cases``."""
+    """Format a count with its noun: ``1 case``, ``1,204 cases``."""
     return f"{count} {noun}" if count == 1 else f"{format_whole(count)} {noun}{ending}"
 
 
 def first_of(names: Sequence[str], most: int | None) -> str:
-    """Write the first few names, the rest as a number: ``a, b, c and 2 more``. None for all."""
+    """Join the first few names and count the rest: ``a, b, c and 2 more``. With None, join all."""
     shown = names[:most]
     left = len(names) - len(shown)
     return ", ".join(shown) + (f" and {left} more" if left else "")
 
 
 def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -> list[str]:
-    """Align columns: the first ones, of text, to the left, and the others, of numbers, to the right."""
+    """Align columns: the first ``texts`` columns to the left, the others, which hold numbers, to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         between.join(
@@ -209,8 +209,8 @@ def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -
     ]
 
 
-PIPE_COLUMNS = 80  #: of sentences in a pipe
-INDENT = "  "  #: of the lines of a sentence after the first
+PIPE_COLUMNS = 80  #: width of sentences in a pipe
+INDENT = "  "  #: before all lines of a sentence but the first
 #: A command in a sentence with what belongs to it: options, each with the word that may be its value, and
 #: words that no sentence has, such as paths, versions and sessions.
 COMMAND = re.compile(
@@ -220,12 +220,12 @@ COMMAND = re.compile(
 
 
 def wrap(text: str, width: int, label: str = "", command: str = "", indent: str = INDENT) -> list[str]:
-    """Wrap a sentence behind its label, with a hanging indent. What no line can hold stays whole.
+    """Wrap a sentence behind its label, with a hanging indent. Words longer than a line stay whole.
 
-    :param command: that the sentence ends with; it has a line of its own unless it fits on the last one
+    :param command: ends the sentence, on a line of its own unless it fits on the last one
     """
     lines = textwrap.wrap(
-        COMMAND.sub(lambda found: found.group().replace(" ", "\xa0"), text),
+        COMMAND.sub(lambda match: match.group().replace(" ", "\xa0"), text),
         max(width, 2 * len(indent)),
         initial_indent=label,
         subsequent_indent=indent,
@@ -240,7 +240,7 @@ def wrap(text: str, width: int, label: str = "", command: str = "", indent: str 
 
 
 def wrap_all(sentences: Iterable[str], indent: str = "", command: str = "") -> list[str]:
-    """Wrap each of several sentences as a pipe gets them, behind the same blanks or its own.
+    """Wrap several sentences for a pipe. Each keeps the blanks in front of it, behind ``indent``.
 
     :param command: that each of them ends with
     """
@@ -252,19 +252,19 @@ def wrap_all(sentences: Iterable[str], indent: str = "", command: str = "") -> l
     return lines
 
 
-DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"  #: of every date, in UTC
-#: The same, letter by letter: Python's parser takes other forms too.
+DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"  #: of all dates, which are in UTC
+#: The same as a pattern: Python's parser accepts other forms too.
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def utc_now() -> str:
-    """Return the time now, as written everywhere."""
+    """Return the current time in :data:`DATE_FORMAT`."""
     return datetime.now(timezone.utc).strftime(DATE_FORMAT)
 
 
 def parse_utc(text: str) -> datetime:
-    """Parse a date as written everywhere. Raises ValueError, in our words, if it is none."""
+    """Parse a date in :data:`DATE_FORMAT`. Raises ValueError, worded for users, if it is not one."""
     try:
         if not DATE.fullmatch(text):
             raise ValueError
@@ -274,7 +274,7 @@ def parse_utc(text: str) -> datetime:
 
 
 def parse_day(text: str) -> date:
-    """Parse a day as people write it. Raises ValueError, in our words, if it is none."""
+    """Parse a day, ``YYYY-MM-DD``. Raises ValueError, worded for users, if it is not one."""
     try:
         if not DAY.fullmatch(text):
             raise ValueError
@@ -283,24 +283,24 @@ def parse_day(text: str) -> date:
         raise ValueError(f"{text[:60]!r} is not a day such as 2027-03-31") from None
 
 
-MISSING = "missing"  #: planned or expected, and not measured
-NOT_PRINTED = "-"  #: the papers print no such figure
+MISSING = "missing"  #: planned or expected, but not measured
+NOT_PRINTED = "-"  #: the papers print no such value
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """Rows of text. The first cells of a row, one for each label, say what it is about."""
+    """Rows of text. The first cells of a row, one per label, say what the row is about."""
 
     title: str
     labels: tuple[str, ...]
-    columns: tuple[str, ...]  #: heads of the numbers
+    columns: tuple[str, ...]  #: headings of the numbers
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
-    about: tuple[tuple[str, str], ...] = ()  #: what all rows are of, as the title says in words
+    about: tuple[tuple[str, str], ...] = ()  #: what all rows have in common; the title says it in words
 
 
 def render_text(table: TextTable) -> str:
-    """Format a table as lines of aligned text, however long: ``grep`` and a pager see whole rows."""
+    """Format a table as aligned lines of any length, so that ``grep`` and a pager see whole rows."""
     head = (*table.labels, *table.columns)
     rows = [tuple(map(sanitize.sanitize_line, row)) for row in (head, *table.rows)]
     lines = [sanitize.sanitize_line(table.title)]
@@ -310,22 +310,22 @@ def render_text(table: TextTable) -> str:
 
 
 def render_narrow_text(table: TextTable, width: int = PIPE_COLUMNS) -> str:
-    """Format a table as :func:`render_text` does; one that is too wide as a paragraph for each row."""
+    """Format a table as :func:`render_text` does, or as a paragraph per row if it is wider than ``width``."""
     text = render_text(table)
     if max(map(len, text.splitlines()), default=0) <= width:
         return text
     paragraphs = [("", table.title)]
     heads = (*table.labels[1:], *table.columns)
     for name, *cells in table.rows:
-        told = [f"{head} {cell}".strip() for head, cell in zip(heads, cells, strict=True) if cell != DASH]
-        paragraphs += [(INDENT, name), (2 * INDENT, ", ".join(told))]
+        pairs = [f"{head} {cell}".strip() for head, cell in zip(heads, cells, strict=True) if cell != DASH]
+        paragraphs += [(INDENT, name), (2 * INDENT, ", ".join(pairs))]
     paragraphs += [(INDENT, note) for note in table.notes]
     wrapped = (wrap(sanitize.sanitize_line(text), width, by, indent=by) for by, text in paragraphs if text)
     return "".join(f"{line}\n" for lines in wrapped for line in lines)
 
 
 def render_markdown_table(table: TextTable) -> str:
-    """Format a table in Markdown without its title, and its notes below."""
+    """Format a table in Markdown without its title, with its notes below."""
     rule = ["---"] * len(table.labels) + ["---:"] * len(table.columns)
     head, *rows = (
         f"| {' | '.join(map(sanitize.escape_markdown, row))} |"

@@ -1,4 +1,4 @@
-"""Lists by key."""
+"""Group pairs by key."""
 
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
@@ -8,8 +8,8 @@ Value = TypeVar("Value")
 
 
 def group_pairs(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Group the values of pairs by their keys, both in the order in which they come first."""
-    found: dict[Key, list[Value]] = {}
+    """Group the values of pairs by key, in the order of first appearance."""
+    groups: dict[Key, list[Value]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups

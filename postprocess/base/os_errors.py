@@ -1,6 +1,6 @@
-"""What the operating system refuses, in one line: the file, what the error means, and what helps.
+"""Describe errors of the operating system in one line: the file, the meaning, and the fix.
 
-Standard library only: the start script uses it before there is a virtual environment.
+Uses the standard library only, because the start script needs it before there is a virtual environment.
 """
 
 import errno
@@ -19,11 +19,11 @@ from typing import Any
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 
-FOLDER = "faults"  #: of the work directory
+FOLDER = "faults"  #: below the work directory
 
 
 def keep_trace(folder: Path, error: BaseException) -> Path | None:
-    """Keep the trace of an error in a new file of a folder; where it is, or None if it cannot be written."""
+    """Write the traceback of an error to a new file in ``folder``. Return its path, or None if that fails."""
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
     path = folder / f"{stamp}-{os.getpid()}.txt"
     text = "".join(traceback.format_exception(error))
@@ -35,15 +35,15 @@ def keep_trace(folder: Path, error: BaseException) -> Path | None:
 
 
 def describe_fault(error: BaseException) -> str:
-    """Describe an error in a few words: its kind, and what it says."""
+    """Describe an error by its type and its message."""
     return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
-NOT_SUPPORTED = 524  #: ENOTSUPP of the kernel, which no library has a text for
+NOT_SUPPORTED = 524  #: ENOTSUPP of the kernel; the C library has no text for it
 NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, NOT_SUPPORTED)
-FULL = (errno.ENOSPC, errno.EDQUOT)  #: a disk, or what one user may have of it
-CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)  #: a place where nothing can be written
-SMALLEST_MEMORY = 800_000 * 1024  #: bytes of addresses below which the libraries for numbers do not start
+FULL = (errno.ENOSPC, errno.EDQUOT)  #: a disk, or the quota of a user
+CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)  #: a place that cannot be written to
+SMALLEST_MEMORY = 800_000 * 1024  #: bytes of address space that the numerical libraries need to start
 
 
 def describe_os_error(error: OSError, work: Path) -> str:
@@ -58,7 +58,7 @@ def describe_os_error(error: OSError, work: Path) -> str:
 
 
 def choose_fix(error: OSError, place: str, work: Path) -> str:
-    """Choose what helps against an error; empty where only its text does."""
+    """Choose the fix for an error; empty if its text says enough."""
     number = error.errno
     if number == errno.ENOMEM:
         return describe_memory_limit()
@@ -77,7 +77,7 @@ def choose_fix(error: OSError, place: str, work: Path) -> str:
 
 
 def choose_place(place: str, work: Path) -> str:
-    """Say how another place is chosen, by what the place is for."""
+    """Say how to choose another place, depending on what the place is for."""
     if is_below(place, work):
         return "choose another work directory with PLUMBLINE_HOME"
     if is_below(place, Path(tempfile.gettempdir())):
@@ -90,7 +90,7 @@ def is_below(place: str, folder: Path) -> bool:
 
 
 def is_without_execution(place: str) -> bool:
-    """Return whether a file is one that its file system lets nobody start."""
+    """Return whether a file is executable but its file system is mounted ``noexec``."""
     try:
         refused = os.statvfs(place).f_flag & os.ST_NOEXEC
         return bool(refused and os.path.isfile(place) and os.stat(place).st_mode & 0o111)
@@ -99,7 +99,10 @@ def is_without_execution(place: str) -> bool:
 
 
 def find_file(error: OSError) -> str | None:
-    """Find the file of an error. For an open file Python gives none; then the frames of the error have it."""
+    """Find the file of an error.
+
+    Python names none for an open file, so look in the frames of the traceback too.
+    """
     if error.filename is not None:
         return os.fsdecode(error.filename) if not isinstance(error.filename, int) else None
     frames: list[TracebackType] = []
@@ -107,8 +110,8 @@ def find_file(error: OSError) -> str | None:
     while trace:
         frames.append(trace)
         trace = trace.tb_next
-    for each in reversed(frames):
-        values = list(each.tb_frame.f_locals.values())
+    for frame in reversed(frames):
+        values = list(frame.tb_frame.f_locals.values())
         if name := next(filter(None, map(read_name, values)), None):
             return name
         if path := next((value for value in values if isinstance(value, Path)), None):
@@ -126,9 +129,9 @@ def read_name(value: Any) -> str:
 def lock_errors(
     place: str | Path, fix: str = "choose another work directory with PLUMBLINE_HOME"
 ) -> Iterator[None]:
-    """Explain why a file cannot be locked inside. A lock that another process has is no such error.
+    """Explain why a file cannot be locked in the block. A lock that another process holds is passed on.
 
-    :raises UsageError: if the file system has no locks, or they fail
+    :raises UsageError: if the file system has no locks, or locking fails
     """
     try:
         yield
@@ -137,8 +140,8 @@ def lock_errors(
     except OSError as error:
         if error.filename is not None:
             raise
-        known = error.errno in NO_LOCKS
-        reason = "this file system has no file locks (flock)" if known else error.strerror
+        lockless = error.errno in NO_LOCKS
+        reason = "this file system has no file locks (flock)" if lockless else error.strerror
         raise UsageError(f"{place}: {reason}; {fix}, on another file system") from None
 
 
@@ -146,25 +149,25 @@ def lock_file(stream: Any, place: str | Path, operation: int) -> None:
     """Lock an open file or folder, as ``fcntl.flock`` does.
 
     :raises UsageError: if its file system has no locks
-    :raises BlockingIOError: if another process has it, and it is not to be waited for
+    :raises BlockingIOError: if another process holds the lock and ``operation`` does not wait
     """
     with lock_errors(place):
         fcntl.flock(stream, operation)
 
 
 def read_limit(which: int) -> int:
-    """Read a limit of this process; 0 where there is none."""
+    """Read a limit of this process; 0 if it is unlimited."""
     limit = resource.getrlimit(which)[0]
     return 0 if limit == resource.RLIM_INFINITY else limit
 
 
 def format_kib(number: int) -> str:
-    """Format bytes as the shell's ``ulimit`` does."""
+    """Format bytes in kB, as the shell's ``ulimit`` does."""
     return f"{number // 1024} kB"
 
 
 def describe_memory_limit() -> str:
-    """Describe which limit a process without memory has met."""
+    """Describe the limit that a process met when it ran out of memory."""
     limit = read_limit(resource.RLIMIT_AS) or read_limit(resource.RLIMIT_DATA)
     if limit:
         fix = "raise it, or use another node"
@@ -173,11 +176,11 @@ def describe_memory_limit() -> str:
 
 
 def check_memory_limit() -> None:
-    """Check that the shell's limit of memory is one with which the libraries for numbers start.
+    """Check that the shell's memory limit lets the numerical libraries start.
 
-    With less they end without a word, or never. With a limit they get one thread, which needs the least.
+    With less memory they end silently or hang. Under any limit they get one thread, which needs the least.
 
-    :raises UsageError: if it is smaller
+    :raises UsageError: if the limit is too small
     """
     if not (limit := read_limit(resource.RLIMIT_AS)):
         return
@@ -188,7 +191,7 @@ def check_memory_limit() -> None:
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
-    """Return whether an error comes of a lack of memory: also of a library that cannot be mapped."""
+    """Return whether an error is due to a lack of memory, such as a library that cannot be mapped."""
     if isinstance(error, MemoryError):
         return True
     library = isinstance(error, ImportError) and ".so" in f"{error.path or ''} {error}"

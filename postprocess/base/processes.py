@@ -1,4 +1,4 @@
-"""Run a program with all that it starts; find and end processes by a variable of their environment."""
+"""Run a program and end all that it started; find and end processes by an environment variable."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ PROC = Path("/proc")
 GRACE = 3.0  #: seconds between asking a process to end and ending it
 
 
-#: Runs a module of the folder that is the first word, under the name that is the second.
+#: Runs a module: the first word is the folder that it is in, the second its name.
 START_MODULE = (
     "import runpy, sys; sys.path.insert(0, sys.argv[1]); del sys.argv[:2]; "
     "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
@@ -22,9 +22,9 @@ START_MODULE = (
 
 
 def start_module(source: Path, module: str) -> list[str]:
-    """Return the command that runs one of our modules, whatever PYTHONPATH and its like say.
+    """Return the command that runs one of our modules, regardless of PYTHONPATH and similar variables.
 
-    What the process starts gets its environment unchanged.
+    The process and its children get the environment unchanged.
     """
     return [sys.executable, "-I", "-c", START_MODULE, str(source), module]
 
@@ -32,7 +32,7 @@ def start_module(source: Path, module: str) -> list[str]:
 def run_captured(
     command: Sequence[str], env: Mapping[str, str], seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program that gets no input, and end what it started and left behind.
+    """Run a program without input, and kill whatever it leaves running.
 
     :param seconds: after which it is killed
     :raises OSError: if it cannot be started.
@@ -57,22 +57,22 @@ def run_captured(
 
 
 def find_processes(variable: str, value: str, prefix: bool = False) -> dict[int, str]:
-    """Find the processes whose environment has this variable: their numbers, with their command names.
+    """Find the processes whose environment has this variable. Return their command names by process ID.
 
     :param prefix: whether a value that merely begins with ``value`` counts too.
     """
     wanted = f"{variable}={value}".encode() + (b"" if prefix else b"\0")
-    found = {}
+    commands = {}
     for directory in PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it ended meanwhile, or is another user's
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             environment = b"\0" + (directory / "environ").read_bytes() + b"\0"
             if b"\0" + wanted in environment and int(directory.name) != os.getpid():
-                found[int(directory.name)] = (directory / "comm").read_text(errors="replace").strip()
-    return found
+                commands[int(directory.name)] = (directory / "comm").read_text(errors="replace").strip()
+    return commands
 
 
 def end_processes(variable: str, value: str, prefix: bool = False) -> list[str]:
-    """End every such process and return their command names; empty if there were none."""
+    """End all such processes and return their command names."""
     ended: dict[int, str] = {}
     for number in (signal.SIGTERM, signal.SIGKILL):
         left = find_processes(variable, value, prefix)

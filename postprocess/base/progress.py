@@ -1,7 +1,6 @@
-"""What a person sees while a session runs: lines that stay, and one on what goes on now.
+"""Show the progress of a session: lines that stay, and a line on what goes on now.
 
-A terminal has that line at its end and writes it anew, with a bar. A pipe gets it every half minute, whatever
-is waited for.
+On a terminal that line is the last one and is redrawn, with a bar. In a pipe it is printed every half minute.
 """
 
 import json
@@ -28,26 +27,26 @@ from postprocess.base.sanitize import sanitize_line
 
 
 def read_setup_seconds() -> dict[str, float]:
-    """Read the seconds that the script ``plumbline`` took to make the virtual environment, if it made one.
+    """Return the seconds that the ``plumbline`` script took to make the virtual environment, if it made one.
 
-    It is told once: no other Plumbline that is started from here (by a test) made it.
+    They are removed from the environment, so that another Plumbline started from here does not count them too.
     """
     seconds = float(os.environ.pop("PLUMBLINE_SET_UP_SECONDS", "0"))
     return {"set-up": seconds} if seconds else {}
 
 
-SAYS, DOES = "plumbline: says: ", "plumbline: does: "  #: begin a line of a process for :meth:`Progress.pass_on`
+SAYS, DOES = "plumbline: says: ", "plumbline: does: "  #: prefixes of a line for :meth:`Progress.pass_on`
 
 
 def tell_starter(kind: str, text: str) -> None:
-    """Tell whoever started this process: a line that stays (``SAYS``), or what goes on now (``DOES``)."""
+    """Print a line for the process that started this one: ``SAYS`` to keep it, ``DOES`` for what goes on."""
     print(sanitize_line(f"{kind}{text}"), flush=True)
 
 
 PIPE_SECONDS = 30.0  #: between two lines on what goes on, in a pipe
 BAR_WIDTH = 12  #: columns
-LEAST_LEFT = 0.1  #: seconds that are told to be left: while one waits it is never none
-OVERDUE = 3.0  #: times that a step may take what those before took, for these to tell what is left
+LEAST_LEFT = 0.1  #: seconds; the time left is never shown as less
+OVERDUE = 3.0  #: times the mean of the finished steps; a longer step makes the estimate void
 MOST_TOLD = 50  #: notes that are remembered
 
 
@@ -57,24 +56,25 @@ def format_left(seconds: float) -> str:
 
 @dataclass
 class CurrentStep:
-    """What goes on now: a phase, how far it is, and what it does."""
+    """The current phase, how far it has come, and what it is doing."""
 
     phase: str
-    begun: float  #: by the monotonic clock, in seconds
-    expected: float | None = None  #: seconds that all of it takes, as estimated before
+    begun: float  #: time on the monotonic clock, in seconds
+    expected: float | None = None  #: seconds that the phase takes, as estimated before
     done: int = 0
-    total: int = 0  #: 0 if it has no steps
+    total: int = 0  #: 0 if the phase has no steps
     doing: str = ""
-    since: float = 0.0  #: when that began
-    waiting: float = 0.0  #: seconds that it has waited so far, where it does not run yet
-    waited: float = 0.0  #: seconds that others waited before
-    spent: float = 0.0  #: seconds until the last step was done
+    since: float = 0.0  #: when ``doing`` began
+    waiting: float = 0.0  #: seconds that the current job has waited in the queue so far
+    waited: float = 0.0  #: seconds that earlier jobs waited
+    spent: float = 0.0  #: seconds until the last step was finished
 
     def estimate_left(self) -> float | None:
-        """Estimate the seconds that are left: by the steps that are done, else as expected.
+        """Estimate the seconds that are left, from the finished steps or else from ``expected``.
 
-        None if nothing is known, while a job waits, if more time has passed than was expected, or where a step
-        takes several times as long as those before. How long jobs waited tells nothing of those to come.
+        None if nothing is known, while a job waits, if more time has passed than was expected, or if a step
+        takes several times as long as the finished ones. The waiting times of jobs are left out: they do not
+        predict those of later jobs.
         """
         if self.waiting:
             return None
@@ -87,11 +87,11 @@ class CurrentStep:
         return left if left > 0 else None
 
     def measure_spent(self) -> float:
-        """Measure the seconds that it has run, without those that jobs waited."""
+        """Return the seconds that the phase has run, without the time that jobs waited."""
         return time.monotonic() - self.begun - self.waited
 
     def count(self, done: int, total: int) -> None:
-        """Keep how many steps are done."""
+        """Record how many steps are finished."""
         self.end_wait()
         if done != self.done:
             self.spent = self.measure_spent()
@@ -102,7 +102,7 @@ class CurrentStep:
         self.doing, self.since = doing, time.monotonic()
 
     def wait(self, why: str) -> None:
-        """Say that what began last does not run yet."""
+        """Record that what began last is still waiting."""
         self.doing, self.waiting = why, time.monotonic() - (self.since or self.begun)
 
     def end_wait(self) -> None:
@@ -110,11 +110,11 @@ class CurrentStep:
 
     @property
     def amount(self) -> str:
-        """How far it is and how long it takes yet: ``12/63, about 2 min 05 s left``; empty if unknown."""
+        """How far the phase is and how much is left: ``12/63, about 2 min 05 s left``; empty if unknown."""
         left = self.estimate_left()
-        told = [f"{self.done}/{self.total}"] if self.total else []
-        told += [f"about {format_left(left)} left"] if left is not None else []
-        return ", ".join(told)
+        parts = [f"{self.done}/{self.total}"] if self.total else []
+        parts += [f"about {format_left(left)} left"] if left is not None else []
+        return ", ".join(parts)
 
     @property
     def line(self) -> str:
@@ -122,7 +122,7 @@ class CurrentStep:
         return ": ".join(filter(None, [spent, self.amount, self.doing]))
 
     def __rich__(self) -> Table:
-        """Show all of it in one line of a terminal."""
+        """Render the step as one line of a terminal."""
         row = Table.grid(padding=(0, 1, 0, 0))
         cells: list[Text | ProgressBar] = []
         for text in filter(None, (self.phase, self.amount)):
@@ -144,17 +144,17 @@ class Progress:
 
     console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True, emoji=False))
     phases: dict[str, float] = field(default_factory=read_setup_seconds)
-    #: Said plainly, and repeated in summary and report.
+    #: Printed as notes, and repeated in summary and report.
     notes: list[str] = field(default_factory=list)
-    #: Steps of ours that failed after everything was measured, each of which fails the session.
+    #: Steps of Plumbline that failed after everything was measured. Any of them fails the session.
     faults: list[str] = field(default_factory=list)
-    traces: Path | None = None  #: the folder that gets the traces of these faults
+    traces: Path | None = None  #: folder for the tracebacks of these faults
     status: Status | None = None
     step: CurrentStep | None = None
-    #: Seconds that a phase takes, as estimated before it begins; counts once.
+    #: Seconds that a phase takes, as estimated before it begins; used once.
     expected: dict[str, float] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
-    before: float = 0.0  #: seconds of the phases before it began
+    before: float = 0.0  #: seconds of the phases before ``began``
 
     def __post_init__(self) -> None:
         self.before = sum(self.phases.values())
@@ -169,32 +169,32 @@ class Progress:
             self.say_whole(line)
 
     def say_whole(self, text: str) -> None:
-        """Print what is copied or read across as one line: a command, a path, a row of a table."""
+        """Print one unbroken line: a command, a path, a row of a table."""
         self.console.print(sanitize_line(text), markup=False)
 
     def note(self, text: str) -> None:
-        """Print a sentence that the reader of the report must see too."""
+        """Print a sentence that the reader of the report must see as well."""
         self.notes.append(text)
         self.say(f"note: {text}")
 
     def note_once(self, text: str, told: Path) -> None:
-        """Note what stays as it is from session to session once in a work directory.
+        """Note something that does not change between sessions, once per work directory.
 
-        :param told: the file that holds what was noted; one that cannot be written makes it come again
+        :param told: the file of earlier notes; if it cannot be written, the note comes again
         """
         try:
-            known = json.loads(read_text(told))
+            notes = json.loads(read_text(told))
         except (OSError, ValueError):
-            known = []
-        if isinstance(known, list) and text in known:
+            notes = []
+        if isinstance(notes, list) and text in notes:
             return
         self.note(text)
         with suppress(OSError):
-            last = known[-MOST_TOLD:] if isinstance(known, list) else []
+            last = notes[-MOST_TOLD:] if isinstance(notes, list) else []
             write_text(told, json.dumps([*last, text], indent=1))
 
     def fault(self, step: str, error: Exception) -> None:
-        """Note that a step of ours failed by a fault of its own; the session fails, and keeps what it has."""
+        """Note that a step of Plumbline itself failed. The session fails, and keeps what it has."""
         self.faults.append(step)
         trace = keep_trace(self.traces, error) if self.traces else None
         where = f" (all of it: {trace})" if trace else ""
@@ -202,9 +202,9 @@ class Progress:
 
     @contextmanager
     def keeping(self, step: str, users: bool = True) -> Iterator[None]:
-        """Do a step on which no verdict rests: whatever goes wrong, the rest goes on, and the session fails.
+        """Run a step that no verdict depends on. If it fails, the rest goes on, and the session fails.
 
-        :param users: whether this holds for what is the user's to mend, as a full disk, too
+        :param users: whether this also holds for errors that the user can mend, such as a full disk
         """
         try:
             yield
@@ -214,32 +214,32 @@ class Progress:
             self.fault(step, error)
 
     def now(self, text: str) -> None:
-        """Show what goes on now: at once on a terminal, with the next line of a pipe."""
+        """Show what goes on now: at once on a terminal, with the next line in a pipe."""
         if self.step:
             self.step.begin(sanitize_line(text))
 
     def pass_on(self, line: str) -> None:
-        """Show what a process tells by :func:`tell_starter`; its other lines are none of ours."""
+        """Show a line that a process printed by :func:`tell_starter`; ignore its other lines."""
         if line.startswith(SAYS):
             self.say(line.removeprefix(SAYS))
         elif line.startswith(DOES):
             self.now(line.removeprefix(DOES))
 
     def wait(self, text: str) -> None:
-        """Show why what began last waits, and estimate no end meanwhile."""
+        """Show why what began last is waiting, and stop estimating the end meanwhile."""
         if self.step:
             self.step.wait(sanitize_line(text))
         if not self.console.is_terminal:
             self.say(text, INDENT)
 
     def count(self, done: int, total: int) -> None:
-        """Show how many steps of the phase are done."""
+        """Show how many steps of the phase are finished."""
         if self.step:
             self.step.count(done, total)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time a part of the session; parts of one name add up."""
+        """Time a phase of the session. Phases of the same name add up."""
         begin = time.monotonic()
         self.step = step = CurrentStep(name, begin, self.expected.pop(name, None))
         with self.console.status(step) as status, self._telling_a_pipe(step):
@@ -255,7 +255,7 @@ class Progress:
 
     @contextmanager
     def _telling_a_pipe(self, step: CurrentStep) -> Iterator[None]:
-        """Say what goes on from time to time where there is no terminal."""
+        """Print what goes on from time to time if there is no terminal."""
         if self.console.is_terminal or self.console.quiet:
             yield
             return
@@ -265,7 +265,7 @@ class Progress:
             while not over.wait(PIPE_SECONDS):
                 try:
                     self.say(step.line, INDENT)
-                except (OSError, ValueError):  # the reader is gone: the session tells that itself
+                except (OSError, ValueError):  # the reader is gone: the session reports that itself
                     return
 
         teller = threading.Thread(target=tell, daemon=True)
@@ -277,13 +277,13 @@ class Progress:
             teller.join()
 
     def move(self, source: str, target: str, seconds: float) -> None:
-        """Count time that was spent in one phase towards another."""
+        """Move seconds from one phase to another."""
         self.phases[source] = max(0.0, self.phases.get(source, 0.0) - seconds)
         self.phases[target] = self.phases.get(target, 0.0) + seconds
 
     def split(self) -> str:
-        """Return the seconds in all and of each phase, as text; the rest is ``other``."""
+        """Return the seconds in total and of each phase, as text; the rest is ``other``."""
         total = self.before + time.monotonic() - self.began
         parts = {**self.phases, "other": max(total - sum(self.phases.values()), 0.0)}
-        told = (f"{name} {duration(seconds)}" for name, seconds in parts.items() if seconds >= 0.05)
-        return f"{duration(total)}: {', '.join(told)}"
+        spans = (f"{name} {duration(seconds)}" for name, seconds in parts.items() if seconds >= 0.05)
+        return f"{duration(total)}: {', '.join(spans)}"

@@ -1,6 +1,6 @@
-"""Records in files: data classes read from JSON and TOML by the types they declare, kept and compared.
+"""Read data classes from JSON and TOML by their declared types; keep and compare them.
 
-msgspec checks. It knows nothing of keys that stand twice, so the text is parsed by ``strict_json`` first.
+msgspec checks the types. It does not see duplicate keys, so ``strict_json`` parses the text first.
 """
 
 import json
@@ -23,19 +23,19 @@ from postprocess.base.formats import parse_decimal
 from postprocess.base.strict_json import format_external, parse_json, parse_number, read_json
 
 Record = TypeVar("Record")
-Text = Annotated[str, msgspec.Meta(pattern=r"\S")]  #: that is not empty
-#: Of a file or folder, below one that is known: it leads nowhere else.
+Text = Annotated[str, msgspec.Meta(pattern=r"\S")]  #: not empty
+#: A file or folder directly inside a known one: the name cannot lead elsewhere.
 FileName = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.+-]{0,200}\Z")]
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-#: Of a time in seconds or a rate in MB/s: no machine has one beyond, and no ratio of two such overflows.
+#: Limits of a time in seconds or a rate in MB/s: no machine exceeds them, and no ratio of two overflows.
 LEAST_MEASURED, MOST_MEASURED = 1e-12, 1e12
 Measured = Annotated[float, msgspec.Meta(ge=LEAST_MEASURED, le=MOST_MEASURED)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 PLACE = re.compile(r" - at (?:`key` in )?`\$\.?(.*)`$", re.DOTALL)
 LACKING = re.compile(r"Object missing required field `(.*?)`")
-ANY_KEY = "[...]"  #: in a place of msgspec's, in the place of a key of a mapping
+ANY_KEY = "[...]"  #: how msgspec writes a key of a mapping in a place
 
 
 def read_record(path: Path, kind: type[Record], exact: bool = True) -> Record:
@@ -44,9 +44,9 @@ def read_record(path: Path, kind: type[Record], exact: bool = True) -> Record:
 
 
 def parse_record(value: Any, kind: type[Record], exact: bool = False) -> Record:
-    """Parse a value of JSON as a data class, or as another type. What has a default may be missing.
+    """Convert a JSON value to a data class or another type. Fields with a default may be missing.
 
-    :param exact: whether to refuse keys that a data class has not
+    :param exact: whether to refuse keys that the data class does not have
     :raises ValueError: ``cases[3].bytes: what is wrong with it``
     """
     try:
@@ -66,9 +66,9 @@ def _convert(value: Any, kind: type[Record], exact: bool) -> Record:
 
 
 def _explain(value: Any, kind: Any, said: str) -> str:
-    """Return an error of msgspec's as ``place: what is wrong``, keys of mappings by their names."""
-    found = PLACE.search(said)
-    place = found[1] if found else ""
+    """Rewrite an error of msgspec as ``place: what is wrong``, with the names of mapping keys."""
+    match = PLACE.search(said)
+    place = match[1] if match else ""
     if ANY_KEY in place:
         place = _name_keys(value, kind, place)
     said = PLACE.sub("", said)
@@ -78,7 +78,7 @@ def _explain(value: Any, kind: Any, said: str) -> str:
 
 
 def _name_keys(value: Any, kind: Any, place: str) -> str:
-    """Name the keys of mappings in which the fault is: without all others the fault is still there."""
+    """Name the mapping keys that hold the fault: with all others removed, the fault is still there."""
     copy = node = deepcopy(value)
     named = ""
     for number, name in re.findall(r"\[(\d+|\.\.\.)\]|([^.\[]+)", place):
@@ -104,7 +104,7 @@ def _is_faulty(value: Any, kind: Any) -> bool:
 
 
 def find_other_field(one: object, two: object, names: Iterable[str]) -> str:
-    """Find the first of some fields in which two records differ; empty if there is none."""
+    """Return the first of ``names`` in which two records differ; empty if there is none."""
     return next((name for name in names if getattr(one, name) != getattr(two, name)), "")
 
 
@@ -114,10 +114,10 @@ def is_measurable(value: float) -> bool:
 
 
 def require_fields(value: Mapping[str, Any], kind: type) -> None:
-    """Refuse an object without a field of a data class, also one with a default. Raises ValueError."""
-    for each in fields(kind):
-        if each.name not in value:
-            raise ValueError(f"{each.name}: is missing")
+    """Refuse an object that lacks a field of a data class, even one with a default. Raises ValueError."""
+    for field in fields(kind):
+        if field.name not in value:
+            raise ValueError(f"{field.name}: is missing")
 
 
 def refuse_unknown_keys(value: Any, known: Any, place: str = "") -> None:
@@ -125,12 +125,12 @@ def refuse_unknown_keys(value: Any, known: Any, place: str = "") -> None:
     if isinstance(value, dict):
         if unknown := value.keys() - known.keys():
             raise ValueError(f"{place}{format_external(min(unknown))[1:-1]}: is not a known key")
-        for key, each in value.items():
-            refuse_unknown_keys(each, known[key], f"{place}{key}.")
+        for key, entry in value.items():
+            refuse_unknown_keys(entry, known[key], f"{place}{key}.")
     elif isinstance(value, list):
-        for number, (each, other) in enumerate(zip(value, known, strict=True)):
-            if each != other:  # of thousands of records nearly all are the same, which C sees at once
-                refuse_unknown_keys(each, other, f"{place.removesuffix('.')}[{number}].")
+        for number, (entry, other) in enumerate(zip(value, known, strict=True)):
+            if entry != other:  # thousands of records are mostly equal, and comparing them whole is fast
+                refuse_unknown_keys(entry, other, f"{place.removesuffix('.')}[{number}].")
 
 
 Header = TypeVar("Header")
@@ -138,15 +138,15 @@ Header = TypeVar("Header")
 
 @dataclass(frozen=True)
 class Journal:
-    """Such a file, and what its errors advise."""
+    """A file of JSON lines, and the fixes that its errors name."""
 
     path: Path
-    fix: str  #: where it cannot be written, or is of another measurement
-    missing: str = ""  #: where it cannot be read
-    damaged: str = ""  #: where a line is damaged, if not ``fix``
+    fix: str  #: if it cannot be written, or belongs to another measurement
+    missing: str = ""  #: if it cannot be read
+    damaged: str = ""  #: if a line is damaged; ``fix`` if empty
 
     def append(self, *entries: Mapping[str, Any]) -> None:
-        """Add lines that belong together, and see them on the disk. Raises UsageError if that fails."""
+        """Append lines that belong together, and flush them to disk. Raises UsageError if that fails."""
         with explaining(self.path, self.fix):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a") as file:
@@ -156,7 +156,7 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn what goes wrong while it is read into a UsageError."""
+        """Turn errors of reading into a UsageError."""
         try:
             yield
         except OSError as error:
@@ -166,9 +166,9 @@ class Journal:
             raise UsageError(f"{self.path}: {error}: is damaged; {fix}") from None
 
     def read(self, kind: type[Header]) -> tuple[Header, list[dict[str, Any]]]:
-        """Read the header, a line with the record ``begun``, and the lines behind it; not one without an end.
+        """Read the header, a line with the record ``begun``, and the complete lines behind it.
 
-        To be called within :meth:`reading`. Raises OSError, ValueError or LookupError.
+        Call it within :meth:`reading`. Raises OSError, ValueError or LookupError.
         """
         lines = files.read_regular(self.path).split(b"\n")[:-1]
         whole = [parse_json(line.decode()) for line in lines]
@@ -178,14 +178,14 @@ class Journal:
         return parse_record(first, kind, exact=True), entries
 
     def require_same(self, begun: object, asked: object, names: Iterable[str]) -> None:
-        """Refuse to go on with what another call began. Raises UsageError with the first field that differs."""
+        """Refuse to continue what another call began. Raises UsageError with the first field that differs."""
         if other := find_other_field(begun, asked, names):
             raise UsageError(f"{self.path}: was begun with other {other}; {self.fix}")
 
     def truncate_unfinished(self, last: bytes = b"") -> None:
-        """Cut off what was interrupted while it was written. The header stays. Raises OSError.
+        """Cut off lines whose writing was interrupted. The header stays. Raises OSError.
 
-        :param last: in the beginning of the last of the lines that belong together
+        :param last: text at the beginning of the last of the lines that belong together
         """
         data = files.read_regular(self.path)
         lines = data.split(b"\n")[:-1]
@@ -209,19 +209,16 @@ Memory = TypeVar("Memory", bound=Remembered)
 
 
 def recall(path: Path, kind: type[Memory]) -> Memory:
-    """Read what is remembered; an empty record where that is nothing, damaged or of another format.
-
-    What it told is then found out anew.
-    """
+    """Read a remembered record; an empty one if the file is missing, damaged or of another format."""
     try:
-        found = read_record(path, kind)
+        record = read_record(path, kind)
     except (OSError, ValueError):
         return kind()
-    return found if found.schema == kind().schema else kind()
+    return record if record.schema == kind().schema else kind()
 
 
 def remember(path: Path, record: Remembered) -> None:
-    """Write what is to be remembered, in place of what was. OSError as met."""
+    """Write a record in place of the earlier one. Raises OSError."""
     text = json.dumps(asdict(record), indent=1, sort_keys=True)
     files.replace_files({path: f"{text}\n".encode()})
 
@@ -236,7 +233,7 @@ STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a document with finite numbers. Raises ValueError, which names the line where it can."""
+    """Parse a TOML document with finite numbers. Raises ValueError, which names the line where it can."""
     try:
         return tomllib.loads(text, parse_float=parse_number)
     except tomllib.TOMLDecodeError as error:
@@ -246,7 +243,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def find_line(text: str, place: str) -> int:
-    """Find the line of a key such as ``case[2].bytes``; of its table if the key is not there, 0 if nothing is.
+    """Find the line of a key such as ``case[2].bytes``; that of its table if the key is missing, else 0.
 
     :param place: as :func:`postprocess.base.records.parse_record` names it
     """
@@ -254,14 +251,14 @@ def find_line(text: str, place: str) -> int:
     if not steps:
         return 0
     lines = text.splitlines()
-    own, key = [name for name, _ in steps], steps[-1][0]
-    header, begin = ".".join(own[:-1]), 0
+    names, key = [name for name, _ in steps], steps[-1][0]
+    header, begin = ".".join(names[:-1]), 0
     if len(steps) > 1:
         begin = _find_header(lines, header, steps[-2][1])
         if not begin:
             return 0
-    elif found := _find_header(lines, key, steps[0][1]):
-        return found
+    elif line := _find_header(lines, key, steps[0][1]):
+        return line
     for number in range(begin, len(lines)):
         if HEADER.match(lines[number]):
             break
@@ -271,25 +268,25 @@ def find_line(text: str, place: str) -> int:
 
 
 def _find_header(lines: list[str], name: str, which: int) -> int:
-    """Find the line of the n-th header of this name, from 0; 0 if there is none."""
-    found = [
+    """Find the line of the n-th header with this name, counted from 0; 0 if there is none."""
+    numbers = [
         number
         for number, line in enumerate(lines, 1)
         if (match := HEADER.match(line)) and match[2].replace('"', "") == name
     ]
-    return found[which] if which < len(found) else 0
+    return numbers[which] if which < len(numbers) else 0
 
 
-ROUNDING = 1e-9  #: relative, between processors
+ROUNDING = 1e-9  #: relative difference between processors
 NAMES = re.compile(r'(?<=\bid=")[^"]+|(?<=href="#)[^"]+|(?<=url\(#)[^)]+')
-#: Of a picture: a coordinate may be rounded otherwise
+#: Coordinates of a picture may be rounded differently.
 PICTURE = re.compile(r"<svg .*?</svg>", re.S)
 COORDINATE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 NEAR = 0.11  #: of two coordinates, which have one decimal
 
 
 def is_same(ours: Any, theirs: Any) -> bool:
-    """Return whether two values are the same but for the rounding of numbers, also of those in texts."""
+    """Return whether two values are equal but for the rounding of numbers, including numbers in texts."""
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         return ours.keys() == theirs.keys() and all(is_same(ours[k], theirs[k]) for k in ours)
     if isinstance(ours, list) and isinstance(theirs, list):
@@ -305,9 +302,9 @@ def is_same(ours: Any, theirs: Any) -> bool:
 
 
 def is_same_page(ours: str, theirs: str) -> bool:
-    """Return whether two pages say the same: all but names and rounding within pictures."""
-    here, there = (PICTURE.split(each) for each in (ours, theirs))
-    pictures = [PICTURE.findall(each) for each in (ours, theirs)]
+    """Return whether two pages are equal but for names and rounding inside pictures."""
+    here, there = (PICTURE.split(page) for page in (ours, theirs))
+    pictures = [PICTURE.findall(page) for page in (ours, theirs)]
     return here == there and all(map(_is_same_picture, *pictures))
 
 
@@ -320,6 +317,6 @@ def _is_same_picture(ours: str, theirs: str) -> bool:
 
 
 def _rename(picture: str) -> str:
-    """Name the parts of a picture by their order: each drawing gives them other names."""
-    known: dict[str, str] = {}
-    return NAMES.sub(lambda name: known.setdefault(name[0], f"part{len(known)}"), picture)
+    """Rename the parts of a picture by their order, because each drawing names them differently."""
+    names: dict[str, str] = {}
+    return NAMES.sub(lambda name: names.setdefault(name[0], f"part{len(names)}"), picture)

@@ -1,7 +1,7 @@
 """Sanitise text from outside (host names, library strings, reasons, commands) before it is shown.
 
-Whatever is printed, drawn or written by the report goes through ``one_line`` first; HTML is then
-escaped by jinja2, SVG by matplotlib, Markdown by ``markdown``; a terminal gets it without markup.
+Whatever is printed, drawn or written by the report goes through :func:`sanitize_line` first. HTML is then
+escaped by jinja2, SVG by matplotlib, Markdown by ``markdown``; a terminal gets the text without markup.
 """
 
 import os
@@ -12,27 +12,27 @@ from collections.abc import Iterable, Sequence
 
 from postprocess.base.errors import UsageError
 
-EXPANDED = "$`"  #: by ReFrame even in single quotes
+EXPANDED = "$`"  #: by ReFrame, even in single quotes
 CODED = EXPANDED + "\\'"
 
 
 def quote_word(text: str) -> str:
-    """Quote a text as one word that Bash reads back as it is, and in which ReFrame expands nothing.
+    """Quote a text as one word that Bash reads back unchanged and in which ReFrame expands nothing.
 
     :raises ValueError: if it has a null character, which no word can hold.
     """
     if "\0" in text:
         raise ValueError(f"{text!r}: has a null character; take it out")
-    if not any(each in EXPANDED for each in text):
+    if not any(char in EXPANDED for char in text):
         return shlex.quote(text)
-    return "$'" + "".join(f"\\{ord(each):03o}" if each in CODED else each for each in text) + "'"
+    return "$'" + "".join(f"\\{ord(char):03o}" if char in CODED else char for char in text) + "'"
 
 
 def quote_words(words: Iterable[object]) -> str:
     return " ".join(quote_word(str(word)) for word in words)
 
 
-#: In a path, with what takes them for something else. Each was tried with a night.
+#: Characters in a path, with the program that misreads them. Each was tried in a nightly run.
 MISREAD = {
     **dict.fromkeys("'\"%", "ReFrame"),
     **dict.fromkeys(";\\", "CMake"),
@@ -44,9 +44,9 @@ MISREAD = {
 
 
 def check_texts(words: Sequence[str]) -> None:
-    """Refuse a word or a path that is no UTF-8 text: no file that is written could name it.
+    """Refuse a word or path that is not UTF-8 text, because no written file could name it.
 
-    :raises UsageError: naming the first one.
+    :raises UsageError: names the first one.
     """
     for word in words:
         try:
@@ -57,18 +57,18 @@ def check_texts(words: Sequence[str]) -> None:
 
 
 def check_folders(folders: Sequence[str]) -> None:
-    """Refuse a folder whose name is misread: compiler scripts of MPIs, for one, do not quote where they are.
+    """Refuse a folder whose name a program misreads; compiler scripts of MPIs, for example, do not quote it.
 
-    :raises UsageError: naming the folder and the character.
+    :raises UsageError: names the folder and the character.
     """
     for folder in folders:
-        if found := next((each for each in folder if each in MISREAD), ""):
-            what = f"has a {found!r}, which {MISREAD[found]} takes for something else"
+        if misread := next((char for char in folder if char in MISREAD), ""):
+            what = f"has a {misread!r}, which {MISREAD[misread]} takes for something else"
             raise UsageError(f"{folder}: {what}; choose another folder (PLUMBLINE_HOME)")
 
 
-LIMIT = 4000  #: characters of one text that are shown
-SHOWN = 60  #: characters of a word that is longer than any path
+LIMIT = 4000  #: characters of a text that are shown
+SHOWN = 60  #: characters that are shown of a word longer than any path
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _ACTIVE = re.compile(r"[\\`*\[\]{}#|!~$]")
@@ -81,8 +81,8 @@ _BACKTICKS = re.compile(r"`+")
 def sanitize_line(text: object) -> str:
     r"""Return the text on one line, with control and invisible characters spelled out (``\x1b``).
 
-    What is left is printable Unicode: no line break, no terminal sequence, no change of the
-    direction of writing, no lone surrogate. A text longer than ``LIMIT`` is cut and says so.
+    The result is printable Unicode: no line break, no terminal sequence, no change of writing direction, no
+    lone surrogate. A text longer than ``LIMIT`` is cut and says so.
     """
     plain = str(text)
     if len(plain) > LIMIT:
@@ -95,7 +95,7 @@ def sanitize_line(text: object) -> str:
 
 
 def shorten_words(text: str) -> str:
-    """Shorten words that no person has written: what is said of one must not drown in it."""
+    """Shorten words too long to be written by a person, so that the rest of the text stays readable."""
     return _LONG_WORD.sub(lambda m: f"{m[0][:SHOWN]}... ({len(m[0])} characters)", text)
 
 
@@ -105,13 +105,13 @@ def show_error(text: object) -> None:
 
 
 def sanitize_lines(text: object) -> list[str]:
-    """Split a text that may have several lines, such as a library string, into harmless ones."""
-    found = (sanitize_line(" ".join(line.split())) for line in str(text)[: 2 * LIMIT].splitlines())
-    return [line for line in found if line]
+    """Split a text that may have several lines, such as a library string, into harmless lines."""
+    lines = (sanitize_line(" ".join(line.split())) for line in str(text)[: 2 * LIMIT].splitlines())
+    return [line for line in lines if line]
 
 
 def escape_markdown(text: object) -> str:
-    """Return the text so that Markdown (CommonMark with tables) shows it and obeys none of it."""
+    """Escape a text so that Markdown (CommonMark with tables) shows it literally."""
     plain = sanitize_line(text).strip().translate(_ENTITIES)
     plain = _ACTIVE.sub(r"\\\g<0>", plain)
     plain = _UNDERSCORE.sub(r"\\_", plain)
@@ -120,6 +120,6 @@ def escape_markdown(text: object) -> str:
 
 
 def choose_fence(text: str) -> str:
-    """Return the run of backticks that opens a code block which the text cannot close."""
+    """Return enough backticks to fence a code block that the text cannot close."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     return "`" * max(3, longest + 1)

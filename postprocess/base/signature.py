@@ -1,6 +1,6 @@
-"""The seal of a folder: a manifest of all its files, signed by ``ssh-keygen``. Forgery shows, not only damage.
+"""Seal a folder: a manifest of all its files, signed by ``ssh-keygen``, reveals damage and forgery.
 
-``sha256sum -c manifest.txt`` and ``ssh-keygen -Y verify`` check it without Plumbline, too.
+``sha256sum -c manifest.txt`` and ``ssh-keygen -Y verify`` check the seal without Plumbline.
 """
 
 import base64
@@ -18,25 +18,25 @@ from postprocess.base.errors import UsageError, explaining
 from postprocess.base.sanitize import sanitize_line
 
 MANIFEST, SIGNATURE = "manifest.txt", "manifest.txt.sig"
-#: Namespaces of signatures: one made for anything else is not accepted.
+#: Namespaces of signatures: a signature made for another purpose is not accepted.
 DOSSIER, OFFER, ACCEPTANCE = "plumbline-dossier", "plumbline-offer", "plumbline-acceptance"
-SECONDS = 120  #: for a passphrase
-#: A signature as ``ssh-keygen`` writes it, whole: it reads over bytes around one.
+SECONDS = 120  #: time to enter a passphrase
+#: A whole signature as ``ssh-keygen`` writes it; ``ssh-keygen`` itself ignores bytes around one.
 ARMOR = re.compile(
     rb"-----BEGIN SSH SIGNATURE-----\n((?:[A-Za-z0-9+/=]{1,76}\n)+)-----END SSH SIGNATURE-----\n"
 )
 MAGIC = b"SSHSIG" + struct.pack(">I", 1)
-LARGEST_SIGNATURE = 1 << 16  #: bytes; one by RSA of 16384 bits has 6 kB
+LARGEST_SIGNATURE = 1 << 16  #: bytes; an RSA signature of 16384 bits has 6 kB
 LARGEST_SIGNERS = 1 << 24
 LINE = re.compile(r"[0-9a-f]{64}  (.+)")  #: of a manifest
-#: A line of allowed signers: whose, options, kind of key, key.
+#: A line of allowed signers: name, options, type of key, key.
 SIGNER = re.compile(r"\s*[^\s#]\S*\s(.*\s)?(ssh|ecdsa|sk)-[a-z0-9@.-]+\s+[A-Za-z0-9+/=]{20,}(\s.*)?")
 
 
 def list_sealed_files(folder: Path) -> list[str]:
-    """List all files of a folder but its seal, by path below it; sorted."""
-    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    names = (path.relative_to(folder).as_posix() for path in found)
+    """List all files of a folder except its seal, as sorted relative paths."""
+    paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    names = (path.relative_to(folder).as_posix() for path in paths)
     return sorted(name for name in names if name not in (MANIFEST, SIGNATURE))
 
 
@@ -60,8 +60,8 @@ def digest(path: Path) -> str:
 def seal(folder: Path, key: Path, namespace: str) -> None:
     """Write the manifest of a folder and sign it.
 
-    :param namespace: what the signature is for
-    :param key: private key of SSH, or the public one of a key that the agent holds
+    :param namespace: the purpose of the signature
+    :param key: private SSH key, or the public one of a key that the agent holds
     :raises UsageError: if it cannot be signed; no seal is left then
     """
     require_file(key, "name a key of SSH by --key")
@@ -77,9 +77,9 @@ def seal(folder: Path, key: Path, namespace: str) -> None:
 def find_signer(folder: Path, signers: Path, namespace: str) -> str:
     """Find who signed a folder.
 
-    :param namespace: what the signature must be for
-    :param signers: file of allowed signers (ssh-keygen(1)), a line ``NAME KEY`` each
-    :raises UsageError: if none of these did
+    :param namespace: the required purpose of the signature
+    :param signers: file of allowed signers (ssh-keygen(1)), with lines ``NAME KEY``
+    :raises UsageError: if none of them signed it
     """
     signature = folder / SIGNATURE
     require_file(folder / MANIFEST, "it is not sealed")
@@ -96,9 +96,9 @@ def find_signer(folder: Path, signers: Path, namespace: str) -> str:
 
 
 def find_seal_fault(folder: Path, namespace: str) -> str:
-    """Find why the signature of a folder is none of its manifest, whoever signed; empty if it is one.
+    """Find why a signature does not fit its manifest, whoever signed; empty if it fits.
 
-    :param namespace: what the signature must be for
+    :param namespace: the required purpose of the signature
     :raises UsageError: if a file cannot be read
     """
     require_file(folder / MANIFEST, "it is not sealed")
@@ -108,11 +108,11 @@ def find_seal_fault(folder: Path, namespace: str) -> str:
 
 
 def read_signing_key(folder: Path) -> str:
-    """Read the fingerprint of the key that signed a folder, as ``ssh-keygen -l`` has it.
+    """Read the fingerprint of the key that signed a folder, as ``ssh-keygen -l`` prints it.
 
-    It says nothing of whether the signature is a good one.
+    The signature itself is not checked.
 
-    :raises UsageError: if there is no signature, or anything beside one
+    :raises UsageError: if there is no signature, or anything beside it
     """
     path = folder / SIGNATURE
     fix = "ask for the archive as it was signed"
@@ -138,7 +138,7 @@ def format_fingerprint(key: bytes) -> str:
 
 
 def find_fingerprint(key: Path) -> str:
-    """Find the fingerprint of a key of SSH, private or public. Raises UsageError if it is none."""
+    """Return the fingerprint of an SSH key, private or public. Raises UsageError if the file is not a key."""
     require_file(key, "name a key of SSH by --key")
     done = run_ssh_keygen(["-l", "-E", "sha256", "-f", str(key)])
     words = done.stdout.split()
@@ -148,7 +148,7 @@ def find_fingerprint(key: Path) -> str:
 
 
 def require_signers(path: Path) -> None:
-    """Require a file of allowed signers with a line at least.
+    """Check that a file of allowed signers has at least one signer.
 
     :raises UsageError: if it cannot be read, or names nobody
     """
@@ -160,7 +160,7 @@ def require_signers(path: Path) -> None:
 
 
 def read_small(path: Path, most: int, fix: str) -> bytes:
-    """Read a file that is small where it is what it should be.
+    """Read a file of at most ``most`` bytes.
 
     :raises UsageError: if it is larger, or cannot be read
     """
@@ -172,22 +172,22 @@ def read_small(path: Path, most: int, fix: str) -> bytes:
 
 
 def require_file(path: Path, fix: str) -> None:
-    """Require a regular file: ``ssh-keygen`` would wait for a pipe, and read a device without end.
+    """Check that a path is a regular file: ``ssh-keygen`` would wait for a pipe and read a device endlessly.
 
-    :raises UsageError: if it is none, or cannot be read
+    :raises UsageError: if it is not, or cannot be read
     """
     with explaining(path, fix):
         files.open_regular(path).close()
 
 
 def find_changes(folder: Path) -> Iterator[str]:
-    """Find what differs from the manifest: a line for each file that changed, went or came."""
+    """Describe the differences from the manifest: a line per file that changed, is missing or was added."""
     for name, change in compare_manifest(folder):
         yield f"{name}: {change.value}"
 
 
 class Change(str, Enum):
-    """What became of a file since it was signed."""
+    """How a file differs from the manifest."""
 
     MISSING = "is missing"
     ADDED = "is not in the manifest"
@@ -196,25 +196,25 @@ class Change(str, Enum):
 
 
 def compare_manifest(folder: Path) -> Iterator[tuple[str, Change]]:
-    """Compare the files of a folder with its manifest: each that differs, and how.
+    """Compare the files of a folder with its manifest. Yield the name and the change of those that differ.
 
     :raises UsageError: if the manifest or a file cannot be read
     """
-    known, here = read_manifest(folder), set(list_sealed_files(folder))
-    codes = {code: name for name, code in known.items()}
-    for name in sorted({*known, *here}):
+    listed, here = read_manifest(folder), set(list_sealed_files(folder))
+    codes = {code: name for name, code in listed.items()}
+    for name in sorted({*listed, *here}):
         if name not in here:
             yield name, Change.MISSING
-        elif name not in known:
+        elif name not in listed:
             yield name, Change.ADDED
-        elif (code := digest(folder / name)) != known[name]:
+        elif (code := digest(folder / name)) != listed[name]:
             yield name, Change.SWAPPED if code in codes else Change.CHANGED
 
 
 def read_manifest(folder: Path) -> dict[str, str]:
-    """Read the SHA-256 of each file by its path.
+    """Read the SHA-256 of each file, by its path.
 
-    :raises UsageError: if it cannot be read, or has anything but a line for each file
+    :raises UsageError: if the manifest cannot be read, or has anything but one line per file
     """
     lines = read_manifest_text(folder).split("\n")
     if len(lines) > MOST_FILES:
@@ -224,10 +224,10 @@ def read_manifest(folder: Path) -> dict[str, str]:
         raise UsageError(f"{folder / MANIFEST}: line {number}: is no SHA-256 and name; seal it anew")
     if odd := next((line for line in lines if not line.isprintable()), ""):
         raise UsageError(f"{folder / MANIFEST}: {odd[66:]!r} is no name of a file; seal it anew")
-    found = {line[66:]: line[:64] for line in lines[:-1]}
-    if len(found) < len(lines) - 1:
+    codes = {line[66:]: line[:64] for line in lines[:-1]}
+    if len(codes) < len(lines) - 1:
         raise UsageError(f"{folder / MANIFEST}: names a file twice; seal it anew")
-    return found
+    return codes
 
 
 def read_manifest_text(folder: Path) -> str:
@@ -249,7 +249,7 @@ def compute_root(folder: Path) -> str:
 
 
 def run_ssh_keygen(words: list[str], given: str = "") -> subprocess.CompletedProcess[str]:
-    """Run ``ssh-keygen``. Raises UsageError if it is not there, or does not end."""
+    """Run ``ssh-keygen``. Raises UsageError if it is not installed, or does not end."""
     try:
         return subprocess.run(
             ["ssh-keygen", *words], input=given, capture_output=True, text=True, check=False, timeout=SECONDS

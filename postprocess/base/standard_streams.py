@@ -1,6 +1,6 @@
-"""Standard output and standard error that no reader, full disk or closed descriptor makes a reason to stop.
+"""Keep standard output and error usable if the reader leaves, the disk is full or the descriptor is closed.
 
-What is measured is worth more than who reads of it: a night whose terminal or pipe is gone runs to its end.
+Measurements are worth more than their printed progress: a night whose terminal or pipe is gone runs to its end.
 """
 
 import errno
@@ -8,19 +8,19 @@ import io
 import os
 import sys
 
-GONE = (errno.EPIPE, errno.EIO)  #: a pipe whose reader went away, a terminal that was closed
+GONE = (errno.EPIPE, errno.EIO)  #: the reader of the pipe left, or the terminal was closed
 
 
 class Stream(io.FileIO):
-    """A descriptor that goes on with ``/dev/null`` when it cannot be written to any more.
+    """A descriptor that continues to ``/dev/null`` after a failed write.
 
-    ``failure`` is why, unless its reader merely went away.
+    ``failure`` is the error, or None if the reader merely left.
     """
 
     failure: OSError | None = None
 
     def write(self, data: object) -> int:
-        """Write; an error of the descriptor is kept, and not raised."""
+        """Write the data. Keep an error of the descriptor instead of raising it."""
         try:
             return super().write(data)  # type: ignore[arg-type]
         except BlockingIOError:
@@ -32,7 +32,7 @@ class Stream(io.FileIO):
 
 
 def discard(descriptor: int) -> None:
-    """Let a descriptor lead to ``/dev/null``."""
+    """Redirect a descriptor to ``/dev/null``."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, descriptor)
     if null != descriptor:
@@ -40,7 +40,7 @@ def discard(descriptor: int) -> None:
 
 
 def open_stream(descriptor: int) -> tuple[io.TextIOWrapper, Stream]:
-    """Open a standard stream, buffered by lines on a terminal as Python does it."""
+    """Open a standard stream with the buffering that Python uses: by lines on a terminal."""
     stream = Stream(descriptor, "wb", closefd=False)
     text = io.TextIOWrapper(
         io.BufferedWriter(stream),
@@ -52,14 +52,14 @@ def open_stream(descriptor: int) -> tuple[io.TextIOWrapper, Stream]:
 
 
 def secure_streams() -> Stream:
-    """Replace standard output and error by streams that never raise. Returns that of standard output."""
+    """Replace standard output and error by streams that never raise. Return the stream of standard output."""
     sys.stdout, output = open_stream(1)
     sys.stderr, _ = open_stream(2)
     return output
 
 
 def finish_output(output: Stream, status: int) -> int:
-    """Write what is left. Returns the exit status: what could not be written makes a success status 2."""
+    """Flush the output and return the exit status: 2 instead of success if something could not be written."""
     sys.stdout.flush()
     if output.failure is None:
         return status

@@ -1,4 +1,4 @@
-"""Strict JSON: no NaN, no key twice, and every field read by its type."""
+"""Parse strict JSON: no NaN, no duplicate keys, and every field read by its type."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NOT_FINITE = re.compile(r"[-+]?(nan|inf)", re.IGNORECASE)
-LARGEST = 1e150  #: of a number with a point: beyond it a product overflows
-INTEGER_DIGITS = 20  #: enough for 64 bits without a sign
+LARGEST = 1e150  #: of a number with a point; beyond it a product may overflow
+INTEGER_DIGITS = 20  #: enough for 64 bits, without the sign
 INTEGER_LIMIT = 2**63
-SHOWN = 60  #: characters of a wrong value that an error line quotes
+SHOWN = 60  #: characters of a wrong value that an error quotes
 
 
 def parse_json(text: str) -> Any:
-    """Parse the value that ``text`` holds by RFC 8259, with finite numbers and unique keys only.
+    """Parse one value by RFC 8259, with finite numbers and unique keys only.
 
-    Raises json.JSONDecodeError where the text is not JSON, and plain ValueError where it is (or
-    would be, but for a C library's spelling of NaN) and breaks one of the two further rules.
+    Raises json.JSONDecodeError if the text is not JSON, and a plain ValueError if it breaks one of the two
+    further rules, also for a number that a C library spells NaN.
     """
     try:
         return json.loads(
@@ -53,23 +53,23 @@ def read_json(path: Path) -> Any:
 
 
 def format_external(value: object) -> str:
-    """Format a value from outside as part of an error line: escaped, and short."""
+    """Format a value from outside for an error line: escaped and shortened."""
     text = repr(value)
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
 
 @dataclass(frozen=True)
 class JsonObject:
-    """One JSON object, whose fields are read by type. A wrong one raises ValueError.
+    """One JSON object, whose fields are read by type. A wrong field raises ValueError.
 
     The text of the error is ``key: what is wrong with it``.
     """
 
     fields: Mapping[str, Any]
-    within: str = ""  #: keys that lead here, as in ``timer.``
+    within: str = ""  #: path of this object, as in ``timer.``
 
     def get(self, key: str, *kinds: type) -> Any:
-        """Return the field, whose type is exactly one of ``kinds``: true is not an integer."""
+        """Return the field, whose type must be exactly one of ``kinds``: true is not an integer."""
         if key not in self.fields:
             raise ValueError(f"{self.within}{key}: is missing")
         value = self.fields[key]
@@ -85,7 +85,7 @@ class JsonObject:
         return value
 
     def moment(self, key: str) -> datetime:
-        """Return a date, which is in UTC."""
+        """Return a date in UTC."""
         text = self.text(key)
         try:
             return parse_utc(text)
@@ -99,7 +99,7 @@ class JsonObject:
         return value
 
     def integer(self, key: str, least: int = 0) -> int:
-        """Return an integer of 64 bits, ``least`` or more."""
+        """Return a 64-bit integer of at least ``least``."""
         value = self.get(key, int)
         if not least <= value < INTEGER_LIMIT:
             raise ValueError(
@@ -114,29 +114,29 @@ class JsonObject:
         return value
 
     def flag(self, key: str) -> bool:
-        """Return true or false, and take no number or string for it."""
+        """Return a boolean; numbers and strings are refused."""
         return self.get(key, bool)
 
     def object(self, key: str) -> JsonObject:
-        """Return an object, whose faults are named ``key.inner``."""
+        """Return a nested object, whose errors name ``key.inner``."""
         return JsonObject(self.get(key, dict), f"{self.within}{key}.")
 
     def objects(self, key: str) -> list[JsonObject]:
-        """Return a list of objects that is not empty."""
+        """Return a list of objects, which must not be empty."""
         values = self.get(key, list)
         if not values or any(type(value) is not dict for value in values):
             raise ValueError(f"{self.within}{key}: is not a list of objects")
         return [JsonObject(value, f"{self.within}{key}.") for value in values]
 
     def texts(self, key: str) -> list[str]:
-        """Return a list of strings, none of which is empty."""
+        """Return a list of strings, none of them empty."""
         values = self.get(key, list)
         if any(type(value) is not str or not value.strip() for value in values):
             raise ValueError(f"{self.within}{key}: is not a list of names")
         return values
 
     def series(self, key: str, length: int, zero: bool = True) -> NDArray[np.float64]:
-        """Return ``length`` numbers, none negative and, unless ``zero``, none zero."""
+        """Return an array of ``length`` numbers, none negative and, unless ``zero``, none zero."""
         values = self._list(key, length)
         for number, value in enumerate(values, 1):
             if type(value) not in (int, float) or value < 0 or (value == 0 and not zero):
@@ -145,7 +145,7 @@ class JsonObject:
         return _build_array(values, "float64")
 
     def sparse_series(self, key: str, length: int, bounds: tuple[float, float]) -> list[float | None]:
-        """Return ``length`` numbers within bounds, None where there is null."""
+        """Return ``length`` numbers within ``bounds``, with None for null."""
         values, (least, most) = self._list(key, length), bounds
         for number, value in enumerate(values, 1):
             if value is not None and not (type(value) in (int, float) and least <= value <= most):
@@ -154,7 +154,7 @@ class JsonObject:
         return values
 
     def bits(self, key: str, length: int) -> NDArray[np.bool_]:
-        """Return ``length`` integers 0 or 1, as booleans."""
+        """Return ``length`` integers 0 or 1, as a boolean array."""
         values = self._list(key, length)
         for number, value in enumerate(values, 1):
             if type(value) is not int or value not in (0, 1):
@@ -186,7 +186,7 @@ def _refuse(text: str) -> float:
 
 
 def parse_number(text: str) -> float:
-    """Parse a number with a point or an exponent. ValueError if it is not finite, or too large to work with."""
+    """Parse a number with a point or an exponent. Raises ValueError if it is not finite, or too large."""
     value = float(text)
     if not math.isfinite(value):
         raise _not_finite(text)
@@ -202,6 +202,6 @@ def _integer(text: str) -> int:
 
 
 def _build_array(values: list[Any], kind: str) -> NDArray[Any]:
-    import numpy  # here: who reads a site file does not wait for it
+    import numpy  # imported here, so that readers of site files do not wait for it
 
     return numpy.array(values, dtype=kind)

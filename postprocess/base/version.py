@@ -1,3 +1,3 @@
-"""The version of Plumbline: that of ``pyproject.toml``, which a test compares."""
+"""The version of Plumbline. A test compares it with ``pyproject.toml``."""
 
 VERSION = "0.1.0"

@@ -1,10 +1,10 @@
-"""The work directory: everything that is not source, and who may use it now.
+"""The work directory: everything that is not source, and the lock on it.
 
 Layout below the root: ``venv``, ``mpi`` (wheels), ``spack``, ``build``, ``programs``, ``mirror`` (its name),
 ``sessions/<session>``, ``latest`` (a link to the last), ``store/<session>.parquet``, ``calibrations`` (the
-ledger), ``references`` (provisional ones), ``proposal`` (of others), ``told.json`` (notes that were said),
-``alarms.jsonl``, ``drift``, ``selftest``, ``compare``, ``offer``, ``offers`` (side by side),
-``accept``, ``bindings``, ``imported.jsonl`` (launches of reports) and ``faults`` (traces).
+ledger), ``references`` (provisional ones), ``proposal`` (changes to others), ``told.json`` (notes already
+printed), ``alarms.jsonl``, ``drift``, ``selftest``, ``compare``, ``offer``, ``offers`` (compared), ``accept``,
+``bindings``, ``imported.jsonl`` (launches from reports) and ``faults`` (tracebacks).
 """
 
 import fcntl
@@ -23,7 +23,7 @@ from postprocess.base.os_errors import lock_file
 
 @dataclass(frozen=True)
 class WorkDirectory:
-    """Paths of one work directory, and of the sources it belongs to."""
+    """Paths of one work directory and of its sources."""
 
     root: Path
     source: Path
@@ -40,17 +40,17 @@ class WorkDirectory:
 
     @property
     def faults(self) -> Path:
-        """One file for each fault of Plumbline itself, with its trace."""
+        """One file per fault of Plumbline itself, with its traceback."""
         return self.root / faults.FOLDER
 
     @property
     def provisional(self) -> Path:
-        """References that were calibrated here and are not reviewed."""
+        """References that were calibrated here and not reviewed."""
         return self.root / "references"
 
     @property
     def reference_roots(self) -> list[Path]:
-        """Where references are looked for: the reviewed ones first."""
+        """Where references are looked up, the reviewed ones first."""
         return [self.source / "reference_data", self.provisional]
 
     def new_session(self) -> Path:
@@ -70,12 +70,12 @@ class WorkDirectory:
 
     @property
     def told(self) -> Path:
-        """Notes that were said in an earlier session and need not be said again."""
+        """The file of notes that were printed in an earlier session and need not be repeated."""
         return self.root / "told.json"
 
     @property
     def latest(self) -> Path:
-        """A link to the session that was finished last."""
+        """A link to the session that finished last."""
         return self.root / "latest"
 
     def find_last_session(self) -> Path | None:
@@ -85,10 +85,9 @@ class WorkDirectory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the work directory alone: two sessions at once would disturb each other's times.
+        """Hold the work directory exclusively: two sessions at once would disturb each other's times.
 
-        The lock goes with the process, however it ends.
-
+        The lock ends with the process, however it ends.
         :raises UsageError: if another process holds it.
         """
         self.root.mkdir(parents=True, exist_ok=True)

@@ -1,1 +1,1 @@
-"""From launches of a healthy machine to references, and the upkeep of references."""
+"""Make references from launches of a healthy machine, and maintain them."""

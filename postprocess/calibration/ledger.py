@@ -1,8 +1,8 @@
-"""Ledger of all calibration launches in the work directory: the data behind references.
+"""The ledger of all calibration launches in the work directory: the data behind references.
 
-One JSON file a session, ``<work>/calibrations/<session>.json``, holds every launch that ended well: its values,
-when and where it ran, and what it ran. A session that was interrupted wrote none; what its launches left is
-entered when the next session begins, so that nothing that was measured is lost.
+One JSON file per session, ``<work>/calibrations/<session>.json``, has every launch that ended well: its values,
+when and where it ran, and what it ran. An interrupted session wrote none; its launches are entered when the
+next session begins, so that no measurement is lost.
 """
 
 import json
@@ -29,14 +29,14 @@ from site_configs.schema.transports import PAIRS
 from site_configs.topology.machine import read_machine
 
 SCHEMA = 1
-#: Facts that are told and not compared. What they stand for is, without its paths, among the circumstances.
+#: Facts that are recorded but not compared. Their counterparts without paths are among the circumstances.
 ONCE = ("mpi_library", "spec")
 OPENED = "calibration.json"  #: in the directory of a session that calibrates, from its beginning
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """Facts that each launch must tell."""
+    """Facts that each launch must record."""
 
     mpi_library: Text
     version: Text
@@ -57,20 +57,20 @@ class CalibrationHeader:
     session: str
     set_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: by environment
     oversubscribe: bool = False
-    afresh: bool = False  #: earlier launches of the cases that it measures count no more
-    #: Of its variables those that steer an MPI
+    afresh: bool = False  #: whether earlier launches of the measured cases are dropped
+    #: Shell variables that influence an MPI
     shell: Mapping[str, str] = field(default_factory=dict)
-    #: By what pairs of ranks talk, by the words of partition, environment and class of pairs
+    #: Transports of pairs of ranks, by partition, environment and class of pairs
     transports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def by_hand(self, environment: str, exact: bool = False) -> dict[str, Any]:
-        """Return what was set by hand for launches of an environment, ``exact`` if they are simulated."""
+        """Return what was set by hand for launches of an environment; ``exact`` if they are simulated."""
         return collect_manual_settings(
             self.set_env, self.oversubscribe, environment, {} if exact else self.shell
         )
 
     def find_transports(self, launch: PlannedLaunch) -> dict[str, tuple[str, ...]]:
-        """Find by what the pairs of a launch's place talk, by class of pairs, as far as that is known."""
+        """Return the known transports at a launch's place, by class of pairs."""
         places = {pairs: f"{launch.partition} {launch.environment} {pairs}" for pairs in PAIRS}
         return {pairs: self.transports[place] for pairs, place in places.items() if place in self.transports}
 
@@ -82,34 +82,36 @@ class CalibrationLaunch:
     session: Text
     ended_utc: str
     hosts: tuple[str, ...]
-    machine: Mapping[str, Any]  #: from which it was started
+    machine: Mapping[str, Any]  #: the machine that started it
     place: ReferencePlace
     program: str
     exact: bool
     facts: Mapping[str, Any]  #: what it ran: library, version, spec, method and so on
-    circumstances: Mapping[str, Any]  #: that a value is compared under; {} if exact
-    by_hand: Mapping[str, Any]  #: what options and the shell set for it; nothing, as a rule
+    circumstances: Mapping[str, Any]  #: conditions under which values are comparable; {} if exact
+    by_hand: Mapping[str, Any]  #: what options and the shell set for it; usually empty
     kernel: str
-    values: Mapping[str, Measured]  #: that are judged, by key of the case
+    values: Mapping[str, Measured]  #: judged values, by key of the case
     units: Mapping[str, Unit]
-    #: Share of the machine, from 0 to 1, that others used during its pass; None where it is not known.
+    #: Share of the machine, from 0 to 1, that others used during its pass; None if unknown.
     others: Amount | None = None
     session_gap_minutes: Count = SESSION_GAP_MINUTES  #: of its partition
-    #: Time from core to core by key of the case, in seconds; nothing where it is not known
+    #: Core-to-core time by key of the case, in seconds; without cases for which it is unknown
     core_latencies: Mapping[str, Measured] = field(default_factory=dict)
-    #: The papers' headline by key of the case, where it is not what is judged
+    #: The papers' headline by key of the case, if it is not the judged value
     headlines: Mapping[str, Measured] = field(default_factory=dict)
-    learned: bool = False  #: whether a night has taught it, not a calibration
-    #: By what its pairs of ranks talk, by class of pairs, where its library told it
+    learned: bool = False  #: whether a night added it, not a calibration
+    #: Transports of its pairs of ranks, by class of pairs, if its library reports them
     transports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def shared(self) -> dict[str, Any]:
-        """What launches must share to stand behind one reference, by name; and the binding of their layout."""
-        told = {name: value for name, value in self.facts.items() if name not in ("method", *ONCE)}
-        circumstances = {name: each for name, each in self.circumstances.items() if name != "binding"}
-        told |= {**self.facts["method"], **circumstances, "exact": self.exact}
-        return {**told, "options": dict(self.by_hand)} if self.by_hand else told
+        """Facts that launches behind one reference must share, by name; bindings are compared by layout."""
+        facts = {name: value for name, value in self.facts.items() if name not in ("method", *ONCE)}
+        circumstances = {
+            name: circumstance for name, circumstance in self.circumstances.items() if name != "binding"
+        }
+        facts |= {**self.facts["method"], **circumstances, "exact": self.exact}
+        return {**facts, "options": dict(self.by_hand)} if self.by_hand else facts
 
     @property
     def binding(self) -> Mapping[str, Any]:
@@ -129,7 +131,7 @@ def open_calibration(
     shell: Mapping[str, str],
     transports: Mapping[str, tuple[str, ...]] | None = None,
 ) -> CalibrationHeader:
-    """Mark a session as a calibration, before its first launch, so that an interrupted one is known as one."""
+    """Mark a session as a calibration before its first launch, so that it can be recovered if interrupted."""
     opened = CalibrationHeader(directory.name, set_env, oversubscribe, afresh, shell, transports or {})
     files.replace_files({directory / OPENED: json.dumps(asdict(opened), indent=1).encode()})
     return opened
@@ -138,26 +140,26 @@ def open_calibration(
 def collect_launches(
     opened: CalibrationHeader, directory: Path, finished: Iterable[FinishedLaunch], others: float | None = None
 ) -> list[CalibrationLaunch]:
-    """Collect what the ledger keeps of launches: nothing of a failed one, and no case without a value.
+    """Build the ledger entries of launches, without failed ones and without cases that have no value.
 
-    What does not count, :func:`postprocess.calibration.losses.find_loss` tells.
+    :func:`postprocess.calibration.losses.find_loss` says why a case does not count.
 
-    :param others: share of this machine, from 0 to 1, that others used meanwhile; None where that is not known
+    :param others: share of this machine, from 0 to 1, that others used meanwhile; None if unknown
     """
     machine = read_machine().as_dict()
     right = (launched for launched in finished if launched.run and not launched.wrong)
     new = [build_launch(opened, directory, run, machine) for run in right]
-    return [each if each.exact else replace(each, others=others) for each in new]
+    return [entry if entry.exact else replace(entry, others=others) for entry in new]
 
 
 def build_launch(
     opened: CalibrationHeader, directory: Path, finished: FinishedLaunch, machine: Mapping[str, Any]
 ) -> CalibrationLaunch:
-    """Build the ledger's entry of a launch that ended well."""
+    """Build the ledger entry of a launch that ended well."""
     launch, run = finished.launch, finished.run
     counted = [case for case in launch.cases if find_loss(finished, case) is None]
     seen = {case.key: finished.measurements[case.variable] for case in counted}
-    places = {key: locate_case(each.core_latency) for key, each in seen.items()}
+    places = {key: locate_case(measurement.core_latency) for key, measurement in seen.items()}
     method = dict(finished.conditions.method)
     return CalibrationLaunch(
         session=opened.session,
@@ -178,17 +180,19 @@ def build_launch(
         circumstances=dict(finished.conditions.circumstances),
         by_hand=opened.by_hand(launch.environment, launch.exact),
         kernel=run.get("kernel", ""),
-        values={key: each.value for key, each in seen.items()},
-        units={key: each.unit for key, each in seen.items()},
+        values={key: measurement.value for key, measurement in seen.items()},
+        units={key: measurement.unit for key, measurement in seen.items()},
         session_gap_minutes=launch.session_gap_minutes,
-        core_latencies={key: each for key in seen if (each := places[key]) is not None},
-        headlines={key: each.headline for key, each in seen.items() if each.headline is not None},
+        core_latencies={key: latency for key in seen if (latency := places[key]) is not None},
+        headlines={
+            key: measurement.headline for key, measurement in seen.items() if measurement.headline is not None
+        },
         transports=opened.find_transports(launch),
     )
 
 
 def read_end_time(launch: PlannedLaunch, directory: Path) -> str:
-    """Read when a launch ended: then its job script wrote the exit code."""
+    """Read when a launch ended: when its job script wrote the exit code."""
     try:
         moment = launch.ending(directory).stat().st_mtime
     except OSError:
@@ -201,7 +205,7 @@ def append_launches(
 ) -> Path:
     """Enter the launches of a session into the ledger.
 
-    :param afresh: cases of which earlier sessions count no more, whether or not this one has measured them
+    :param afresh: cases whose earlier sessions no longer count, whether or not this session measured them
     :raises UsageError: if they cannot be written.
     """
     path = locate_ledger(work) / f"{session}.json"
@@ -216,17 +220,17 @@ def append_launches(
 
 
 def read_ledger(work: Path) -> list[CalibrationLaunch]:
-    """Read every launch of the ledger that was not forgotten since, the earliest first.
+    """Read all launches of the ledger that were not dropped later, the earliest first.
 
-    :raises UsageError: naming the first file that is damaged.
+    :raises UsageError: names the first damaged file.
     """
-    found: list[CalibrationLaunch] = []
+    entries: list[CalibrationLaunch] = []
     begun: dict[str, str] = {}
     for path in sorted(locate_ledger(work).glob("*.json")):
         launches, afresh = read_ledger_file(path)
-        found += launches
+        entries += launches
         begun |= dict.fromkeys(afresh, path.stem)
-    return sorted(drop_forgotten(found, begun), key=lambda each: (each.ended_utc, each.session))
+    return sorted(drop_forgotten(entries, begun), key=lambda launch: (launch.ended_utc, launch.session))
 
 
 def drop_forgotten(launches: Iterable[CalibrationLaunch], begun: Mapping[str, str]) -> list[CalibrationLaunch]:
@@ -238,17 +242,17 @@ def drop_forgotten(launches: Iterable[CalibrationLaunch], begun: Mapping[str, st
         restrict_launch(launch, [key for key in launch.values if launch.session >= begun.get(key, "")])
         for launch in launches
     ]
-    return [each for each in cut if each.values]
+    return [restricted for restricted in cut if restricted.values]
 
 
 def restrict_launch(launch: CalibrationLaunch, keys: Iterable[str]) -> CalibrationLaunch:
     kept = set(keys) & launch.values.keys()
     return replace(
         launch,
-        values={key: each for key, each in launch.values.items() if key in kept},
-        units={key: each for key, each in launch.units.items() if key in kept},
-        core_latencies={key: each for key, each in launch.core_latencies.items() if key in kept},
-        headlines={key: each for key, each in launch.headlines.items() if key in kept},
+        values={key: value for key, value in launch.values.items() if key in kept},
+        units={key: unit for key, unit in launch.units.items() if key in kept},
+        core_latencies={key: latency for key, latency in launch.core_latencies.items() if key in kept},
+        headlines={key: headline for key, headline in launch.headlines.items() if key in kept},
     )
 
 
@@ -268,22 +272,22 @@ def read_ledger_file(path: Path) -> tuple[list[CalibrationLaunch], list[str]]:
     """
     fix = "move it away, and calibrate again"
     try:
-        told = read_record(path, _LedgerFile, exact=False)
-        if told.schema != SCHEMA:
+        content = read_record(path, _LedgerFile, exact=False)
+        if content.schema != SCHEMA:
             raise ValueError(f"schema: is not {SCHEMA}")
-        for launch in told.launches:
+        for launch in content.launches:
             check_launch(launch)
-        return told.launches, [Case.from_key(key).key for key in told.afresh]
+        return content.launches, [Case.from_key(key).key for key in content.afresh]
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}: is damaged; {fix}") from None
 
 
 def check_launch(launch: CalibrationLaunch) -> None:
-    """Check that a launch has the form in which it is compared. Raises ValueError for anything else."""
+    """Check that a launch has the form that comparisons rely on. Raises ValueError if not."""
     if launch.units.keys() != launch.values.keys():
         raise ValueError("units: are not of the same cases as values")
-    for name, told in (("core_latencies", launch.core_latencies), ("headlines", launch.headlines)):
-        if told.keys() - launch.values.keys():
+    for name, by_case in (("core_latencies", launch.core_latencies), ("headlines", launch.headlines)):
+        if by_case.keys() - launch.values.keys():
             raise ValueError(f"{name}: are not of the same cases as values")
     places = {(ReferencePlace.of(case), case.program) for case in map(Case.from_key, launch.values)}
     if places - {(launch.place, launch.program)}:
@@ -296,11 +300,11 @@ def check_launch(launch: CalibrationLaunch) -> None:
 
 
 def recover_interrupted(work: Path) -> list[str]:
-    """Enter what interrupted calibrations have left; a line for each that left something, or is damaged.
+    """Enter the launches of interrupted calibrations. Return a line for each that left some, or is damaged.
 
-    To be called while no session runs, and before anything is built anew.
+    Call it while no session runs, and before anything is rebuilt.
     """
-    said = []
+    lines = []
     for marker in sorted((work / "sessions").glob(f"*/{OPENED}")):
         directory = marker.parent
         if (locate_ledger(work) / f"{directory.name}.json").exists():
@@ -311,19 +315,20 @@ def recover_interrupted(work: Path) -> list[str]:
             opened = read_calibration_header(marker)
             afresh = list_planned_cases(read_plan(directory)) if opened.afresh else []
             launches = collect_launches(opened, directory, assess_without_report(work, directory))
-        except UsageError as error:  # one session of before must not stop all to come
-            said.append(f"launches of an interrupted calibration are lost: {error}")
+        except UsageError as error:  # one damaged session must not block all later ones
+            lines.append(f"launches of an interrupted calibration are lost: {error}")
         append_launches(work, directory.name, launches, afresh)
         if launches:
             count = plural(len(launches), "launch", "es")
-            said.append(f"calibration {directory.name} was interrupted: its {count} that ended count")
-    return said
+            lines.append(f"calibration {directory.name} was interrupted: its {count} that ended count")
+    return lines
 
 
 def assess_without_report(work: Path, directory: Path) -> Iterable[FinishedLaunch]:
-    """Assess the launches of a session without ReFrame's report, by their own files.
+    """Assess the launches of a session from their own files, without ReFrame's report.
 
-    Not in simulated time: whether it was simulated as asked, ReFrame alone looks at, and it costs no machine.
+    Simulated launches are left out: only ReFrame checks that they were simulated as asked, and repeating them
+    costs no machine time.
     """
     for launch in read_plan(directory):
         if not launch.cases or launch.exact:
@@ -336,9 +341,9 @@ def assess_without_report(work: Path, directory: Path) -> Iterable[FinishedLaunc
 def read_calibration_header(marker: Path) -> CalibrationHeader:
     """Read the header of an interrupted calibration. Raises UsageError if its file is damaged."""
     try:
-        told = read_record(marker, dict[str, Any]) | {"session": marker.parent.name}
-        require_fields(told, CalibrationHeader)
-        return parse_record(told, CalibrationHeader)
+        header = read_record(marker, dict[str, Any]) | {"session": marker.parent.name}
+        require_fields(header, CalibrationHeader)
+        return parse_record(header, CalibrationHeader)
     except (OSError, ValueError) as error:
         fix = "remove it, and its launches are not used"
         raise UsageError(f"{marker}: {error}: is damaged; {fix}") from None

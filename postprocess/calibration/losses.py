@@ -1,4 +1,4 @@
-"""Say which launches of a calibration do not count, for which cases, and why."""
+"""Find which launches of a calibration do not count, for which cases, and why."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ Family = tuple[str, str, str]  #: partition, environment and program
 
 
 def family_of(launch: PlannedLaunch) -> Family:
-    """Return the part of a plan that a launch belongs to."""
+    """Return the part of the plan that a launch belongs to."""
     return launch.partition, launch.environment, launch.program
 
 
@@ -27,8 +27,8 @@ def family_of(launch: PlannedLaunch) -> Family:
 class Loss:
     """Why a launch does not count for a case."""
 
-    kind: str  #: the same for all launches that are lost in this way
-    example: str = ""  #: what became of this one, in one line
+    kind: str  #: the same for all launches lost in this way
+    example: str = ""  #: what happened to this launch, in one line
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class LostLaunch:
     """A launch that does not count for some of its cases."""
 
     session: str
-    name: str  #: of the launch in its session
+    name: str  #: name of the launch in its session
     family: Family
     loss: Loss
     cases: frozenset[Case]
@@ -46,7 +46,7 @@ class LostLaunch:
 def find_loss(finished: FinishedLaunch, case: Case) -> Loss | None:
     """Find why a launch does not count for a case; None if it counts.
 
-    Of a launch that received wrong data no case counts: that MPI does not work.
+    A launch that received wrong data counts for no case, because its MPI does not work.
     """
     outcome = finished.outcome
     if outcome.verdict:
@@ -62,24 +62,26 @@ def find_loss(finished: FinishedLaunch, case: Case) -> Loss | None:
 
 
 def list_lost(session: str, finished: Iterable[FinishedLaunch]) -> list[LostLaunch]:
-    """List the launches of a session that do not count for some of their cases, once for each way."""
-    found = []
+    """List the launches of a session that do not count for some of their cases, once per kind of loss."""
+    lost_launches = []
     for run in finished:
         lost = {case: loss for case in run.launch.cases if (loss := find_loss(run, case))}
         first: dict[str, Loss] = {}
         for loss in lost.values():
             first.setdefault(loss.kind, loss)
         for kind, loss in first.items():
-            cases = frozenset(case for case, each in lost.items() if each.kind == kind)
+            cases = frozenset(case for case, case_loss in lost.items() if case_loss.kind == kind)
             whole = len(cases) == len(run.launch.cases)
-            found.append(LostLaunch(session, run.launch.name, family_of(run.launch), loss, cases, whole))
-    return found
+            lost_launches.append(
+                LostLaunch(session, run.launch.name, family_of(run.launch), loss, cases, whole)
+            )
+    return lost_launches
 
 
 def describe_losses(lost: Sequence[LostLaunch], finished: Iterable[FinishedLaunch]) -> Iterator[str]:
-    """Describe in a line for each part of the plan and each kind of loss how many launches do not count.
+    """Describe how many launches do not count, one line per part of the plan and kind of loss.
 
-    :param finished: all launches of the calibration, those that count too
+    :param finished: all launches of the calibration, including those that count
     """
     launches: dict[Family, int] = {}
     cases: dict[Family, set[Case]] = {}
@@ -87,16 +89,18 @@ def describe_losses(lost: Sequence[LostLaunch], finished: Iterable[FinishedLaunc
         if run.launch.cases:
             launches[family_of(run.launch)] = launches.get(family_of(run.launch), 0) + 1
             cases.setdefault(family_of(run.launch), set()).update(run.launch.cases)
-    groups = group_pairs(((each.family, each.loss.kind), each) for each in lost)
-    for (family, kind), some in sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1]))):
-        hit = frozenset().union(*(each.cases for each in some))
-        whole = all(each.whole for each in some)
+    groups = group_pairs(((launch.family, launch.loss.kind), launch) for launch in lost)
+    for (family, kind), members in sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1]))):
+        hit = frozenset().union(*(launch.cases for launch in members))
+        whole = all(launch.whole for launch in members)
         where = "" if whole else f" for {len(hit)} of {plural(len(cases[family]), 'case')}"
-        verb = "does" if len(some) == 1 else "do"
-        example = next((each.loss.example for each in some if each.loss.example), "")
-        first = f" (the first: {example})" if example and len(some) > 1 else f" ({example})" if example else ""
+        verb = "does" if len(members) == 1 else "do"
+        example = next((launch.loss.example for launch in members if launch.loss.example), "")
+        first = (
+            f" (the first: {example})" if example and len(members) > 1 else f" ({example})" if example else ""
+        )
         yield (
-            f"{', '.join(family)}: {format_whole(len(some))} of {plural(launches[family], 'launch', 'es')} "
+            f"{', '.join(family)}: {format_whole(len(members))} of {plural(launches[family], 'launch', 'es')} "
             f"{verb} not count{where}: {kind}{first}"
         )
 
@@ -104,16 +108,18 @@ def describe_losses(lost: Sequence[LostLaunch], finished: Iterable[FinishedLaunc
 def restrict_to_counted(
     finished: Mapping[str, Sequence[FinishedLaunch]], lost: Sequence[LostLaunch]
 ) -> list[FinishedLaunch]:
-    """Restrict launches to the cases that they count for; a case that none counts for keeps all of its own."""
+    """Restrict launches to the cases that they count for. A case that has none keeps all of its own."""
     uncounted: dict[tuple[str, str], set[Case]] = {}
-    for each in lost:
-        uncounted.setdefault((each.session, each.name), set()).update(each.cases)
+    for launch in lost:
+        uncounted.setdefault((launch.session, launch.name), set()).update(launch.cases)
     runs = [
-        (uncounted.get((name, run.launch.name), set()), run) for name, some in finished.items() for run in some
+        (uncounted.get((name, run.launch.name), set()), run)
+        for name, session_runs in finished.items()
+        for run in session_runs
     ]
     counted = {case for left_out, run in runs for case in run.launch.cases if case not in left_out}
-    found = []
+    restricted = []
     for left_out, run in runs:
         kept = tuple(case for case in run.launch.cases if case not in left_out or case not in counted)
-        found.append(replace(run, launch=replace(run.launch, cases=kept)))
-    return found
+        restricted.append(replace(run, launch=replace(run.launch, cases=kept)))
+    return restricted

@@ -1,4 +1,4 @@
-"""Measure CPU load of other processes; calibrations need an idle machine."""
+"""Measure the CPU load of other processes, because calibrations need an idle machine."""
 
 import math
 import os
@@ -18,16 +18,16 @@ from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Refere
 from postprocess.stats.sessions import estimate_session_spread
 from site_configs.topology.machine import compute_busy_share, read_cpu_times
 
-LOOK_SECONDS = 0.5  #: for which the machine is watched
-WAIT_SECONDS = 60  #: that a calibration waits for other processes to end
+LOOK_SECONDS = 0.5  #: duration of a measurement
+WAIT_SECONDS = 60  #: how long a calibration waits for other processes to end
 PAUSE_SECONDS = 2.0  #: between two measurements
-BUSY_SHARE = 0.15  #: of all CPUs; a quiet machine's daemons need far less
-#: Set to 1, calibrations do not wait for a quiet machine, as with ``--beside-others``: for tests.
+BUSY_SHARE = 0.15  #: of all CPUs; the daemons of a quiet machine need far less
+#: If it is 1, calibrations do not wait for a quiet machine, as with ``--beside-others``; for tests.
 BESIDE_OTHERS = "PLUMBLINE_BESIDE_OTHERS"
 
 
 def measure_other_load() -> float:
-    """Measure the share of this machine, from 0 to 1, that is in use while nothing of ours runs."""
+    """Measure the share of this machine, from 0 to 1, that is in use while Plumbline runs nothing."""
     before = read_cpu_times()
     time.sleep(LOOK_SECONDS)
     return compute_busy_share(before, read_cpu_times())
@@ -37,8 +37,8 @@ def measure_other_load() -> float:
 class LoadMonitor:
     """The CPU time of other processes on this machine since a moment."""
 
-    ticks: tuple[int, int]  #: of all CPUs, as :func:`read_cpu_times` has them
-    own: float  #: CPU time of ours, in seconds
+    ticks: tuple[int, int]  #: of all CPUs, as :func:`read_cpu_times` returns them
+    own: float  #: CPU time of this process, in seconds
 
     def share(self) -> float | None:
         """Measure the share of this machine, from 0 to 1, that others have used since; None if unknown."""
@@ -55,9 +55,9 @@ def start_load_monitor() -> LoadMonitor:
 
 
 def read_own_cpu_seconds() -> float:
-    """Read the CPU seconds of this process and of its ended children, launchers and their ranks included."""
+    """Read the CPU seconds of this process and its ended children, including launchers and their ranks."""
     used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def note_other_work(progress: Progress) -> None:
@@ -70,17 +70,17 @@ def note_other_work(progress: Progress) -> None:
 
 
 def is_disturbed(share: float | None) -> bool:
-    """Return whether others used so much of this machine, from 0 to 1, that times tell little; None is unknown.
+    """Return whether others used so much of this machine, from 0 to 1, that times are unreliable.
 
-    Who measures beside them on purpose says so by ``PLUMBLINE_BESIDE_OTHERS=1``.
+    None means unknown. ``PLUMBLINE_BESIDE_OTHERS=1`` allows measuring beside others.
     """
     return share is not None and share > BUSY_SHARE and os.environ.get(BESIDE_OTHERS) != "1"
 
 
 def wait_for_idle(progress: Progress) -> float:
-    """Wait until others leave the machine; the share that they use after a minute, 0 if they did leave.
+    """Wait until others leave the machine. Return the share that they still use after a minute, else 0.
 
-    Who wants to measure beside them says so by ``PLUMBLINE_BESIDE_OTHERS=1``, and waits for nothing.
+    With ``PLUMBLINE_BESIDE_OTHERS=1`` it does not wait.
     """
     if os.environ.get(BESIDE_OTHERS) == "1":
         return 0.0
@@ -96,12 +96,12 @@ def wait_for_idle(progress: Progress) -> float:
     return share if share > BUSY_SHARE else 0.0
 
 
-ODD_FACTOR = 3.0  #: of the median launch, beyond which one is not of the same machine
-MODE_FACTOR = 1.2  #: between two groups of launches, at least
-MODE_GAP = 3.0  #: times the widest gap within the groups
+ODD_FACTOR = 3.0  #: relative to the median launch; a launch beyond it was not on the same machine
+MODE_FACTOR = 1.2  #: least factor between two groups of launches
+MODE_GAP = 3.0  #: relative to the widest gap within the groups
 LEAST_IN_MODE = 3  #: launches
-MOST_NODES = 4  #: that are named
-SHORT = timedelta(hours=12)  #: launches within less say nothing about differences between days
+MOST_NODES = 4  #: whose names are shown
+SHORT = timedelta(hours=12)  #: launches within less time say nothing about differences between days
 
 
 class MarkKind(Enum):
@@ -122,21 +122,21 @@ class MarkKind(Enum):
 
     @property
     def of_one(self) -> bool:
-        """Whether it is about its case alone, and not about how the calibration was done."""
+        """Whether the mark is about its case alone, not about how the calibration was done."""
         return self in (MarkKind.ABSORBS, MarkKind.DISTURBED)
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark on a proposed reference, which a person should know before taking it; the text is for people."""
+    """A mark on a proposed reference that people should see before they take it, with its text."""
 
     kind: MarkKind
     text: str
 
 
 def find_disturbances(sample: CaseSample) -> list[Mark]:
-    """Find launches far from all others, two groups with a gap between, and launches beside other work."""
-    found = []
+    """Find launches far from all others, two groups with a gap between them, and launches beside other work."""
+    marks = []
     values, middle = sample.values, statistics.median(sample.values)
     pairs = zip(values, sample.launches, strict=True)
     times = [(compute_slowdown(value, middle, sample.unit), launch) for value, launch in pairs]
@@ -144,15 +144,15 @@ def find_disturbances(sample: CaseSample) -> list[Mark]:
     if odd and len(values) > 2:
         factor, launch = max(odd, key=lambda pair: abs(math.log(pair[0])))
         how = f"{factor:.3g} times as slow" if factor > 1 else f"{1 / factor:.3g} times as fast"
-        told = (
+        text = (
             f"disturbed: {len(odd)} of {len(values)} launches are far off; one is {how} as the median "
             f"({launch.session} on {','.join(launch.hosts)})"
         )
-        found.append(Mark(MarkKind.DISTURBED, told))
+        marks.append(Mark(MarkKind.DISTURBED, text))
     elif gap := compute_mode_gap(values):
-        told = f"disturbed: two groups of launches, {gap:.3g} times apart"
-        found.append(Mark(MarkKind.DISTURBED, told))
-    return found + check_other_load(sample)
+        text = f"disturbed: two groups of launches, {gap:.3g} times apart"
+        marks.append(Mark(MarkKind.DISTURBED, text))
+    return marks + check_other_load(sample)
 
 
 def check_other_load(sample: CaseSample) -> list[Mark]:
@@ -160,17 +160,18 @@ def check_other_load(sample: CaseSample) -> list[Mark]:
     shares = [share for launch in sample.launches if (share := launch.others or 0.0) > BUSY_SHARE]
     if not shares:
         return []
-    told = (
+    text = (
         f"beside other work, which kept up to {max(shares):.0%} of the machine busy: "
         f"{len(shares)} of {len(sample.launches)} launches are disturbed"
     )
-    return [Mark(MarkKind.OTHER_WORK, told)]
+    return [Mark(MarkKind.OTHER_WORK, text)]
 
 
 def compute_mode_gap(values: Sequence[float]) -> float:
     """Compute the factor between two groups of values with a gap between them; 0 if there is no such gap.
 
-    Each has three values at least, a gap of a fifth parts them, and no gap within them is a third as wide.
+    Each group has at least three values. The gap is at least a fifth, and three times as wide as any gap within
+    the groups.
     """
     logs = sorted(map(math.log, values))
     gaps = [above - below for below, above in pairwise(logs)]
@@ -184,33 +185,33 @@ def compute_mode_gap(values: Sequence[float]) -> float:
 
 
 def check_one_day(sample: CaseSample) -> list[Mark]:
-    """Return the mark of launches that are all of one day, if they are."""
+    """Return the mark of launches that are all from one day, if they are."""
     minutes = count_minutes_together([launch.ended_utc for launch in sample.launches])
-    told = f"all {len(sample.launches)} launches within {minutes} min: differences between days are not in it"
-    return [Mark(MarkKind.ONE_DAY, told)] if minutes else []
+    text = f"all {len(sample.launches)} launches within {minutes} min: differences between days are not in it"
+    return [Mark(MarkKind.ONE_DAY, text)] if minutes else []
 
 
 def check_few_sessions(reference: Reference) -> list[Mark]:
-    """Return the mark of a reference whose sessions are too few to tell how they differ, if they are."""
+    """Return the mark of a reference with too few sessions to show how they differ, if it is one."""
     if reference.sessions >= ENOUGH_SESSIONS:
         return []
     spread = f"the spread between sessions, {estimate_session_spread(reference):.1%}"
-    told = f"{reference.sessions} of {ENOUGH_SESSIONS} sessions: {spread}, is mostly that of other machines"
-    return [Mark(MarkKind.FEW_SESSIONS, told)]
+    text = f"{reference.sessions} of {ENOUGH_SESSIONS} sessions: {spread}, is mostly that of other machines"
+    return [Mark(MarkKind.FEW_SESSIONS, text)]
 
 
 def check_one_node_set(sample: CaseSample) -> list[Mark]:
     """Return the mark of launches that all ran on the same nodes, if they did."""
     same = find_common_nodes([launch.hosts for launch in sample.launches])
     number = len(sample.launches)
-    told = f"nodes: one node set in all {number} launches ({first_of(same, MOST_NODES)})"
-    return [Mark(MarkKind.ONE_NODE_SET, f"{told}: differences between nodes are not in it")] if same else []
+    text = f"nodes: one node set in all {number} launches ({first_of(same, MOST_NODES)})"
+    return [Mark(MarkKind.ONE_NODE_SET, f"{text}: differences between nodes are not in it")] if same else []
 
 
 def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:
-    """Find the nodes that all of several launches ran on; none if they differ or had no choice.
+    """Find the nodes that all launches ran on; empty if they differ or had no choice.
 
-    :param nodes: of the partition; 0 if that is not known: then many launches on several nodes are told
+    :param nodes: of the partition; if 0 for unknown, many launches on several nodes are reported
     """
     sets = {tuple(sorted(names)) for names in hosts}
     if len(hosts) < 2 or len(sets) != 1:
@@ -221,7 +222,7 @@ def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequenc
 
 
 def count_minutes_together(moments: Sequence[str]) -> int:
-    """Count the minutes between the ends of several launches, if all are of one day; else return 0."""
+    """Count the minutes between the ends of launches if all are from one day; else return 0."""
     parsed = [parse_utc(moment) for moment in moments]
     if len(parsed) < 2 or (lasted := max(parsed) - min(parsed)) >= SHORT:
         return 0

@@ -1,4 +1,4 @@
-"""Compare calibrations with the stored references: the proposed changes, for a person to review.
+"""Compare calibrations with the stored references and propose changes for people to review.
 
 Nothing is refused; what a person should see before committing is marked. A reference that moved to the slow
 side by more than its old band would accept a slowdown: a broken machine would pass from then on.
@@ -39,14 +39,14 @@ class ReferenceChange:
 
     @property
     def slowdown(self) -> float | None:
-        """How many times as slow the new center is as the old one; None where one is missing."""
+        """How many times as slow the new center is as the old one; None if one is missing."""
         if self.old is None or self.new is None or self.old.unit != self.new.unit:
             return None
         return formats.compute_slowdown(self.new.center, self.old.center, self.new.unit)
 
     @property
     def bands(self) -> float | None:
-        """The move in widths of the old band, of the side to which it went; slow is positive."""
+        """The move in widths of the old band on the side that it went to; slow is positive."""
         if self.old is None or self.slowdown is None:
             return None
         log = math.log(self.slowdown)
@@ -59,7 +59,7 @@ class ReferenceChange:
         return compute_band_width(self.new) if self.new else None
 
     def entry(self) -> dict[str, Any]:
-        """Return the change as plain data; infinite widths are null."""
+        """Return the change as plain data; infinite widths become null."""
         bands = self.bands if self.bands is None or math.isfinite(self.bands) else None
         return {
             "key": self.case.key,
@@ -91,7 +91,7 @@ class Proposal:
         return path
 
     def difference(self, written: Path) -> str:
-        """Return the unified difference between the stored file and the one that was written."""
+        """Return the unified diff from the stored file to the written one."""
         old = files.read_text(self.stored) if self.stored else ""
         name = "/".join(self.place) + ".tsv"
         lines = difflib.unified_diff(
@@ -111,10 +111,10 @@ def propose_references(
     old = reference_file.load_references(stored, *place) if stored else {}
     origin = earlier = read_provenance(stored) if stored else None
     gone = find_replaced_programs(origin, measured)
-    stay = {case: each for case, each in old.items() if case.program not in gone}
+    stay = {case: reference for case, reference in old.items() if case.program not in gone}
     if origin:
-        told = {name: each for name, each in origin["programs"].items() if name not in gone}
-        origin = {**origin, "programs": told}
+        programs = {name: entry for name, entry in origin["programs"].items() if name not in gone}
+        origin = {**origin, "programs": programs}
     path = stored or Path("/".join(place))
     rows = stay | build_references(path, measured)
     new_origin = build_provenance(origin, stay, measured)
@@ -124,14 +124,14 @@ def propose_references(
 
 
 def find_replaced_programs(origin: Mapping[str, Any] | None, measured: Mapping[Case, CaseSample]) -> set[str]:
-    """Find the programs measured by another method than their stored references, none of which can stay."""
-    found = set()
+    """Find programs measured by another method than their stored references, which cannot stay then."""
+    replaced = set()
     for case, sample in measured.items():
-        told = (origin or {}).get("programs", {}).get(case.program)
+        entry = (origin or {}).get("programs", {}).get(case.program)
         method = sample.launches[-1].facts["method"]
-        if told and any(list_differing_keys(c["method"], method) for c in provenance.list_calibrations(told)):
-            found.add(case.program)
-    return found
+        if entry and any(list_differing_keys(c["method"], method) for c in provenance.list_calibrations(entry)):
+            replaced.add(case.program)
+    return replaced
 
 
 def compare_references(
@@ -140,16 +140,16 @@ def compare_references(
     measured: Mapping[Case, CaseSample],
     gone: Iterable[str],
 ) -> list[ReferenceChange]:
-    found = []
+    changes = []
     for case in sorted(old.keys() | new.keys()):
         before, after = old.get(case), new.get(case)
         kind = classify_change(case, before, after, measured)
         marks = collect_marks(before, after, measured.get(case))
         if case.program in gone and before and after:
-            told = "measured by another method than before"
-            marks = (machine_load.Mark(machine_load.MarkKind.OTHER_METHOD, told), *marks)
-        found.append(ReferenceChange(case, kind, before, after, tuple(marks)))
-    return found
+            text = "measured by another method than before"
+            marks = (machine_load.Mark(machine_load.MarkKind.OTHER_METHOD, text), *marks)
+        changes.append(ReferenceChange(case, kind, before, after, tuple(marks)))
+    return changes
 
 
 def classify_change(
@@ -161,7 +161,7 @@ def classify_change(
         return NEW
     if case not in measured:
         return UNMEASURED
-    plain = [replace(each, prior=None, evidence=None, session_prior=None) for each in (before, after)]
+    plain = [replace(reference, prior=None, evidence=None, session_prior=None) for reference in (before, after)]
     return SAME if plain[0] == plain[1] else MOVED
 
 
@@ -176,11 +176,11 @@ def collect_marks(
         marks.append(ABSORBS)
     by_hand = sample.launches[-1].by_hand
     if options := format_options(by_hand):
-        told = f"set by hand, which no night has: {options}"
-        marks.append(machine_load.Mark(machine_load.MarkKind.BY_HAND, told))
+        text = f"set by hand, which no night has: {options}"
+        marks.append(machine_load.Mark(machine_load.MarkKind.BY_HAND, text))
     if shell := format_assignments(by_hand.get("shell", {})):
-        told = f"measured with {shell} in the shell, which every night must have then"
-        marks.append(machine_load.Mark(machine_load.MarkKind.SHELL, told))
+        text = f"measured with {shell} in the shell, which every night must have then"
+        marks.append(machine_load.Mark(machine_load.MarkKind.SHELL, text))
     if after.exact:
         return tuple(marks)
     marks += machine_load.find_disturbances(sample)
@@ -189,16 +189,16 @@ def collect_marks(
     marks += machine_load.check_few_sessions(after) if after.session_prior else []
     marks += machine_load.check_one_node_set(sample)
     if after.few_launches:
-        told = f"provisional: {after.launches} of {ENOUGH_LAUNCHES} launches"
-        marks.append(machine_load.Mark(machine_load.MarkKind.PROVISIONAL, told))
+        text = f"provisional: {after.launches} of {ENOUGH_LAUNCHES} launches"
+        marks.append(machine_load.Mark(machine_load.MarkKind.PROVISIONAL, text))
     return tuple(marks)
 
 
-TARGET = 0.10  #: slowdown that every case ought to see
+TARGET = 0.10  #: slowdown that every case should detect
 
 
 def describe_noise(reference: Reference) -> list[machine_load.Mark]:
-    """Describe noise that is unknown, or hides a slowdown of more than 10%; empty if neither is so."""
+    """Describe noise that is unknown or hides a slowdown of more than 10%; empty otherwise."""
     if reference.launches < 2:
         return [machine_load.Mark(machine_load.MarkKind.ONE_LAUNCH, "one launch: its noise is unknown")]
     width = compute_band_width(reference)
@@ -230,71 +230,71 @@ def compute_fast_width(reference: Reference) -> float:
 
 
 def change_sort_key(change: ReferenceChange) -> tuple[bool, bool, float, Case]:
-    """Order: what absorbs a slowdown, what is marked, what moved most; then by name."""
+    """Return a key that sorts absorbed slowdowns first, then by size of the move, then by name."""
     moved = abs(math.log(change.slowdown)) if change.slowdown else 0.0
     return (ABSORBS not in change.marks, change.kind == SAME, -moved, change.case)
 
 
 NEW_HEAD = ("new", "bytes", "cases", "launches", "median band", "widest")
-#: Largest bytes of each class of sizes, with its name; what has no payload is a class of its own.
+#: Largest bytes and name of each class of sizes; cases without a payload have their own.
 SIZES = ((0, "none"), (1_000, "to 1 kB"), (100_000, "to 100 kB"), (math.inf, "above"))
 
 
 def format_proposal(proposal: Proposal, most: int) -> list[str]:
-    """Format the changes of one place, of so many cases at most, and the number of each kind of mark.
+    """Format the changes of one place, at most ``most`` cases, and the number of each kind of mark.
 
-    Of more new cases than that, there is a line for each program and class of sizes.
+    More new cases than that are summarised by program and class of sizes.
     """
     name = "/".join(proposal.place)
     against = str(proposal.stored) if proposal.stored else "none is stored"
     counts = Counter(change.kind for change in proposal.changes)
-    found = wrap_all([f"{name}: {plural(len(proposal.changes), 'case')} against {against}"])
-    found.append("  " + ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())))
-    told = [each for each in proposal.changes if (each.kind not in (SAME, UNMEASURED))]
+    lines = wrap_all([f"{name}: {plural(len(proposal.changes), 'case')} against {against}"])
+    lines.append("  " + ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())))
+    listed = [change for change in proposal.changes if (change.kind not in (SAME, UNMEASURED))]
     if counts[NEW] > most:
-        found += [f"  {line}" for line in summarise_new([e for e in told if e.kind == NEW])]
-        told = [each for each in told if each.kind != NEW]
-    for change in told[:most]:
-        found.append(f"  {name_change(change)}  {change.case.key}")
-        own = [mark.text for mark in change.marks if mark.kind.of_one and mark != ABSORBS]
-        found += wrap_all([describe_change(change), *own], "      ")
-    if len(told) > most:
-        found.append(f"  and {plural(len(told) - most, 'case')} more: --json FILE lists all")
-    return found + wrap_all(count_marks(proposal.changes), "  ")
+        lines += [f"  {line}" for line in summarise_new([e for e in listed if e.kind == NEW])]
+        listed = [change for change in listed if change.kind != NEW]
+    for change in listed[:most]:
+        lines.append(f"  {name_change(change)}  {change.case.key}")
+        texts = [mark.text for mark in change.marks if mark.kind.of_one and mark != ABSORBS]
+        lines += wrap_all([describe_change(change), *texts], "      ")
+    if len(listed) > most:
+        lines.append(f"  and {plural(len(listed) - most, 'case')} more: --json FILE lists all")
+    return lines + wrap_all(count_marks(proposal.changes), "  ")
 
 
 def summarise_new(changes: Iterable[ReferenceChange]) -> list[str]:
-    """Summarise new cases: a line for each program and class of sizes."""
+    """Summarise new cases, one line per program and class of sizes."""
     groups: dict[tuple[str, int], list[ReferenceChange]] = {}
     for change in changes:
         size = next(n for n, (most, _) in enumerate(SIZES) if change.case.bytes <= most)
         groups.setdefault((change.case.program, size), []).append(change)
     rows, widest = [NEW_HEAD], []
-    for (program, size), some in sorted(groups.items()):
-        widest.append(max(some, key=lambda each: each.width or 0.0))
-        launches = sorted({each.new.launches for each in some if each.new})
+    for (program, size), members in sorted(groups.items()):
+        widest.append(max(members, key=lambda member: member.width or 0.0))
+        launches = sorted({member.new.launches for member in members if member.new})
         rows.append(
             (
                 program,
                 SIZES[size][1],
-                str(len(some)),
+                str(len(members)),
                 "-".join(map(str, dict.fromkeys((launches[0], launches[-1])))),
-                f"{statistics.median(each.width or 0.0 for each in some):+.0%}",
+                f"{statistics.median(member.width or 0.0 for member in members):+.0%}",
                 f"{widest[-1].width or 0.0:+.0%}",
             )
         )
     head, *lines = align_rows(rows, texts=len(NEW_HEAD))
-    below = (f"  widest: {each.case.key}" for each in widest)
-    told = [line for pair in zip(lines, below, strict=True) for line in pair]
-    return [head, *told, "--json FILE lists each case"]
+    below = (f"  widest: {wide.case.key}" for wide in widest)
+    pairs = [line for pair in zip(lines, below, strict=True) for line in pair]
+    return [head, *pairs, "--json FILE lists each case"]
 
 
 def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:
-    """List the kinds of marks, the gravest first, each with the number of its cases."""
-    found = []
+    """List the kinds of marks with their numbers of cases, the gravest first."""
+    summaries = []
     absorbing = sum(ABSORBS in change.marks for change in changes)
     if absorbing:
-        found.append(
+        summaries.append(
             f"WARNING: a slowdown is absorbed in {plural(absorbing, 'case')}: slower than the stored band "
             "allows. Taken, it would be the new normal; find its cause first"
         )
@@ -304,10 +304,10 @@ def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:
         if texts:
             most = max(texts, key=lambda text: (texts[text], text))
             others = "" if len(texts) == 1 else ", or alike"
-            found.append(f"{plural(texts.total(), 'case')}: {most}{others}")
+            summaries.append(f"{plural(texts.total(), 'case')}: {most}{others}")
     if gone := [change for change in changes if change.kind == VANISHES]:
-        found.append(f"WARNING: {plural(len(gone), 'case')} would have no reference any more")
-    return found
+        summaries.append(f"WARNING: {plural(len(gone), 'case')} would have no reference any more")
+    return summaries
 
 
 def name_change(change: ReferenceChange) -> str:
@@ -316,20 +316,20 @@ def name_change(change: ReferenceChange) -> str:
 
 def describe_change(change: ReferenceChange) -> str:
     """Describe the old and the new reference: ``1.02 us to 1.33 us of 12 launches, band +5%: +30.0%``."""
-    sides = [quantity(each.center, each.unit) for each in (change.old, change.new) if each]
-    told = " to ".join(sides)
+    sides = [quantity(reference.center, reference.unit) for reference in (change.old, change.new) if reference]
+    text = " to ".join(sides)
     if change.new:
-        told += f" of {plural(change.new.launches, 'launch', 'es')}, band {change.width:+.0%}"
+        text += f" of {plural(change.new.launches, 'launch', 'es')}, band {change.width:+.0%}"
     if change.slowdown is None or change.bands is None:
-        return told
+        return text
     bands = f"{change.bands:+.2f}" if math.isfinite(change.bands) else "beyond"
-    return f"{told}: {change.slowdown - 1:+.1%}, {bands} of the old band"
+    return f"{text}: {change.slowdown - 1:+.1%}, {bands} of the old band"
 
 
 def describe_excluded(passed: Sequence[ExcludedLaunches]) -> list[str]:
     """Describe the launches of the ledger that do not count, with the reason."""
     return [
-        f"{'/'.join(each.place)}, {each.program}: {plural(each.launches, 'earlier launch', 'es')} left out: "
-        f"another {', '.join(each.differing)} than the last one"
-        for each in passed
+        f"{'/'.join(group.place)}, {group.program}: {plural(group.launches, 'earlier launch', 'es')} left out: "
+        f"another {', '.join(group.differing)} than the last one"
+        for group in passed
     ]

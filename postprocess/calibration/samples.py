@@ -1,8 +1,8 @@
 """Select the ledger launches behind a reference: same method, same programs.
 
-Of each place and program that is what ran last; launches of another build, library or processor are another
-machine's, and stay in the ledger unused. So do those with options by hand, which no night has, wherever there
-are some without.
+For each place and program these are the launches like the last one. Launches of another build, library or
+processor stay in the ledger unused, like those of another machine. So do launches with options by hand, which
+no night has, if there are any without.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ BUILT = ("source_hash", "compiler", "flags")  #: circumstances of a program
 
 @dataclass(frozen=True)
 class ConditionsNow:
-    """The conditions under which launches of a partition and environment run now, as the verbose start told."""
+    """The current conditions of launches on a partition and environment, as the verbose start showed them."""
 
     program: str
     conditions: LaunchConditions
-    #: By what its pairs of ranks talk, by class of pairs, where its library told it
+    #: Transports of its pairs of ranks, by class of pairs, if its library reports them
     transports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -51,34 +51,34 @@ class CaseSample:
 
     @property
     def values(self) -> list[float]:
-        """Values that are judged, one a launch."""
+        """Judged values, one per launch."""
         return [launch.values[self.case.key] for launch in self.launches]
 
     @property
     def headlines(self) -> list[float]:
-        """The papers' headline of each launch; the value of one that tells no other."""
+        """The papers' headline of each launch, or its judged value if they are the same."""
         key = self.case.key
         return [launch.headlines.get(key, launch.values[key]) for launch in self.launches]
 
     @property
     def sessions(self) -> list[int]:
-        """Number of the session of each launch, by the gap that the site has now."""
+        """Session number of each launch, by the current gap of the site."""
         ends = [launch.ended_utc for launch in self.launches]
         return number_sessions(ends, 60.0 * self.launches[-1].session_gap_minutes)
 
     @property
     def days(self) -> list[int]:
-        """Number of the day of each launch."""
+        """Day number of each launch."""
         return [number_day(launch.ended_utc) for launch in self.launches]
 
     @property
     def core_latencies(self) -> list[float | None]:
-        """Time from core to core of each launch, in seconds; None where it is not known."""
+        """Core-to-core time of each launch, in seconds; None if unknown."""
         return [launch.core_latencies.get(self.case.key) for launch in self.launches]
 
     @property
     def at_home(self) -> CaseSample:
-        """The launches that make the reference's row: of those whose ranks lay alike the most."""
+        """The launches behind the reference's row: those with the most frequent placement of ranks."""
         if is_placeless(self.case):
             return self
         home = group_placements(self.core_latencies)[0]
@@ -107,54 +107,54 @@ def group_by_program(
     def group_key(each: CalibrationLaunch) -> tuple[ReferencePlace, str]:
         return each.place, each.program
 
-    ordered = sorted(launches, key=lambda each: (*group_key(each), each.ended_utc, each.session))
-    return [(*key, list(some)) for key, some in groupby(ordered, key=group_key)]
+    ordered = sorted(launches, key=lambda launch: (*group_key(launch), launch.ended_utc, launch.session))
+    return [(*key, list(members)) for key, members in groupby(ordered, key=group_key)]
 
 
 def select_current(launches: Iterable[CalibrationLaunch]) -> list[CalibrationLaunch]:
-    """Select the launches that count: of each place and program those under the conditions of the last one."""
+    """Select the launches that count: for each place and program those under the conditions of the last one."""
     return [
-        each
-        for _, _, some in group_by_program(launches)
-        for each in some
-        if not find_excluding_facts(each, select_without_options(some))
+        launch
+        for _, _, members in group_by_program(launches)
+        for launch in members
+        if not find_excluding_facts(launch, select_without_options(members))
     ]
 
 
 def find_excluded(launches: Iterable[CalibrationLaunch]) -> Iterator[tuple[CalibrationLaunch, tuple[str, ...]]]:
-    """Find the launches that do not count, each with the names of the facts in which it differs."""
-    for _, _, some in group_by_program(launches):
-        for each in some:
-            if what := find_excluding_facts(each, select_without_options(some)):
-                yield each, tuple(what)
+    """Find the launches that do not count, with the names of the facts in which they differ."""
+    for _, _, members in group_by_program(launches):
+        for launch in members:
+            if what := find_excluding_facts(launch, select_without_options(members)):
+                yield launch, tuple(what)
 
 
 def list_excluded(launches: Iterable[CalibrationLaunch]) -> list[ExcludedLaunches]:
-    """List the launches that do not count, grouped by what they differ in."""
-    found = Counter((each.place, each.program, what) for each, what in find_excluded(launches))
-    return [ExcludedLaunches(place, program, count, what) for (place, program, what), count in found.items()]
+    """List the launches that do not count, grouped by the facts in which they differ."""
+    counts = Counter((launch.place, launch.program, what) for launch, what in find_excluded(launches))
+    return [ExcludedLaunches(place, program, count, what) for (place, program, what), count in counts.items()]
 
 
 def select_without_options(launches: Sequence[CalibrationLaunch]) -> Sequence[CalibrationLaunch]:
-    """Select the launches without options set by hand; all of them if each has some."""
+    """Select the launches without options set by hand, or all launches if there are none."""
     return [launch for launch in launches if not launch.by_hand] or launches
 
 
 def find_excluding_facts(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> list[str]:
-    """Find the names of the facts that exclude a launch from a sample; none if it counts."""
+    """Find the facts that exclude a launch from a sample; empty if it counts."""
     return list_differing_facts(one, others[-1]) or list_differing_binding(one, others)
 
 
 def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> list[str]:
-    """List the names of the facts in which two launches differ; transports where both tell them."""
+    """List the facts in which two launches differ; transports only if both record them."""
     differing = list_differing_keys(one.shared, other.shared)
     alike = set() if LIMITS in one.shared and LIMITS in other.shared else {LIMITS}  # older launches have none
     alike |= set() if list_other_libraries(one.circumstances, other.circumstances) else {BELOW}
-    found = [key for key in differing if key not in alike]
+    names = [key for key in differing if key not in alike]
     both = one.transports.keys() & other.transports.keys()
     if any(one.transports[pairs] != other.transports[pairs] for pairs in both):
-        found.append("transports")
-    return found
+        names.append("transports")
+    return names
 
 
 def list_differing_binding(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> list[str]:
@@ -166,67 +166,73 @@ def list_differing_binding(one: CalibrationLaunch, others: Sequence[CalibrationL
 def select_as_now(
     launches: Iterable[CalibrationLaunch], now: Now, sessions: Container[str] = ()
 ) -> list[CalibrationLaunch]:
-    """Select the launches that ran as launches run now, as far as that is known.
+    """Select the launches that ran under the current conditions, as far as known.
 
-    :param sessions: that measure now: a place and program with a launch in them needs no other proof
+    :param sessions: current sessions: a place and program with a launch in them needs no other proof
     """
-    some = list(launches)
-    told = {(each.place, each.program) for each in some if each.session in sessions}
-    return [each for each in some if (each.place, each.program) in told or not list_outdated_facts(each, now)]
+    candidates = list(launches)
+    proven = {(launch.place, launch.program) for launch in candidates if launch.session in sessions}
+    return [
+        launch
+        for launch in candidates
+        if (launch.place, launch.program) in proven or not list_outdated_facts(launch, now)
+    ]
 
 
 def list_outdated_facts(launch: CalibrationLaunch, now: Now) -> list[str]:
-    """List the facts in which an earlier launch differs from what runs now; none where nothing tells.
+    """List the facts in which an earlier launch differs from current ones; empty if nothing is known.
 
-    What is known of another program tells nothing of how this one was built.
+    The build of another program says nothing about how this one was built.
     """
-    known = now.get((f"{launch.place.system}:{launch.place.partition}", launch.place.environment))
-    if launch.exact or known is None:
+    current = now.get((f"{launch.place.system}:{launch.place.partition}", launch.place.environment))
+    if launch.exact or current is None:
         return []
-    ours, theirs = dict(known.conditions.circumstances), dict(launch.circumstances)
+    ours, theirs = dict(current.conditions.circumstances), dict(launch.circumstances)
     bindings = ours.pop("binding", {}), theirs.pop("binding", {})
     below = [BELOW] * bool(list_other_libraries(ours, theirs))
     ours, theirs = (
-        {INTERPOSED: ""} | {name: each[name] for name in each if name != BELOW} for each in (ours, theirs)
+        {INTERPOSED: ""} | {name: facts[name] for name in facts if name != BELOW} for facts in (ours, theirs)
     )
-    told = {"cpu_model": known.conditions.cpu_model}, launch.facts["method"]
-    pairs = [(ours, theirs), told, (known.transports, launch.transports)]
-    found = [name for one, other in pairs for name in one.keys() & other.keys() if one[name] != other[name]]
-    found += below
-    unlike = set() if known.program == launch.program else {STANDARD_ABI, *BUILT}
-    found = sorted({"transports" if name in known.transports else name for name in found} - unlike)
+    processors = {"cpu_model": current.conditions.cpu_model}, launch.facts["method"]
+    pairs = [(ours, theirs), processors, (current.transports, launch.transports)]
+    names = [name for one, other in pairs for name in one.keys() & other.keys() if one[name] != other[name]]
+    names += below
+    unlike = set() if current.program == launch.program else {STANDARD_ABI, *BUILT}
+    names = sorted({"transports" if name in current.transports else name for name in names} - unlike)
     both = bindings[0].keys() & bindings[1].keys()
-    return found + ["binding"] * any(bindings[0][layout] != bindings[1][layout] for layout in both)
+    return names + ["binding"] * any(bindings[0][layout] != bindings[1][layout] for layout in both)
 
 
 def count_outdated(launches: Iterable[CalibrationLaunch], now: Now) -> list[ExcludedLaunches]:
-    """Count the earlier launches that ran otherwise than launches run now, grouped by what they differ in."""
-    found = Counter(
-        (each.place, each.program, tuple(what)) for each in launches if (what := list_outdated_facts(each, now))
+    """Count the earlier launches that ran under other conditions, grouped by the facts in which they differ."""
+    counts = Counter(
+        (launch.place, launch.program, tuple(what))
+        for launch in launches
+        if (what := list_outdated_facts(launch, now))
     )
-    return [ExcludedLaunches(place, program, count, what) for (place, program, what), count in found.items()]
+    return [ExcludedLaunches(place, program, count, what) for (place, program, what), count in counts.items()]
 
 
 def list_differing_keys(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """List the keys that two dictionaries do not share with the same value."""
+    """List the keys whose values differ between two dictionaries, or that only one has."""
     return sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
 
 
 def collect_samples(launches: Iterable[CalibrationLaunch]) -> dict[Case, CaseSample]:
     """Collect the sample of every case: all launches that count."""
-    found: dict[str, list[CalibrationLaunch]] = {}
-    for each in sorted(select_current(launches), key=lambda each: (each.ended_utc, each.session)):
-        for key in each.values:
-            found.setdefault(key, []).append(each)
-    cases = {Case.from_key(key): some for key, some in found.items()}
-    return {case: CaseSample(case, tuple(some)) for case, some in sorted(cases.items())}
+    by_key: dict[str, list[CalibrationLaunch]] = {}
+    for launch in sorted(select_current(launches), key=lambda one: (one.ended_utc, one.session)):
+        for key in launch.values:
+            by_key.setdefault(key, []).append(launch)
+    cases = {Case.from_key(key): members for key, members in by_key.items()}
+    return {case: CaseSample(case, tuple(members)) for case, members in sorted(cases.items())}
 
 
-RARE = 0.1  #: of the launches of a layout
+RARE = 0.1  #: share of the launches of a layout
 
 
 def count_places(launches: Iterable[CalibrationLaunch]) -> dict[tuple[str, str], list[int]]:
-    """Count the launches of mpicost by where their ranks lay, by environment and layout: the most first."""
+    """Count the launches of mpicost per placement of their ranks, by environment and layout, the most first."""
     latencies: dict[tuple[str, str], list[float]] = {}
     for launch in launches:
         if launch.program == "mpicost" and not launch.exact and launch.core_latencies:
@@ -234,26 +240,26 @@ def count_places(launches: Iterable[CalibrationLaunch]) -> dict[tuple[str, str],
             between = statistics.median(launch.core_latencies.values())
             latencies.setdefault((launch.place.environment, layout), []).append(between)
     return {
-        place: [len(placement.members) for placement in group_placements(known)]
-        for place, known in latencies.items()
+        place: [len(placement.members) for placement in group_placements(measured)]
+        for place, measured in latencies.items()
     }
 
 
 def describe_places(launches: Iterable[CalibrationLaunch]) -> list[str]:
-    """Describe the launches of environments and layouts that lay in several places; in no line if none did."""
-    told = [
+    """Describe the environments and layouts whose launches had several placements; empty if none had."""
+    places = [
         f"{environment} {layout} {' + '.join(map(str, sizes))}"
         for (environment, layout), sizes in count_places(launches).items()
         if len(sizes) > 1
     ]
     what = "ranks lay in several places, near each other or far; launches of one place are judged by each other"
-    return [f"{what}; launches in each: {', '.join(told)}"] if told else []
+    return [f"{what}; launches in each: {', '.join(places)}"] if places else []
 
 
 def list_short_places(launches: Iterable[CalibrationLaunch]) -> set[str]:
-    """List the environments that have a place with some launches, and too few.
+    """List the environments with a placement that has some launches, but too few.
 
-    A place that a tenth of the launches lay in may not come again, and is not waited for.
+    A placement of less than a tenth of the launches may not occur again, and is ignored.
     """
     return {
         environment

@@ -1,4 +1,4 @@
-"""Run a calibration from first to last launch, and report what is still missing."""
+"""Run a calibration from the first to the last launch, and report what is still missing."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,21 +18,21 @@ from postprocess.model.routines.mpicost import OWN_PROGRAMS
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 
-LAUNCHES = 20  #: behind a reference, if nothing else is asked for
+LAUNCHES = 20  #: launches behind a reference by default
 
 
 @dataclass(frozen=True)
 class LaunchTarget:
     """The number of launches that each case needs, and how many a call may take."""
 
-    #: None for the usual number: simulated time repeats, and one is enough
+    #: None for the default: simulated time repeats, and one is enough
     launches: int | None = None
     at_most: int | None = None
     afresh: bool = False  #: earlier launches do not count
-    seconds: int | None = None  #: as many launches as fit into them; then ``launches`` is not given
+    seconds: int | None = None  #: as many launches as fit into this time; ``launches`` is not given then
 
     def wanted(self, launch: PlannedLaunch) -> int:
-        """Return how many launches are wanted for each case of this launch."""
+        """Return how many launches each case of this launch should have."""
         return self.launches or (1 if launch.exact else LAUNCHES)
 
 
@@ -44,7 +44,7 @@ class CalibrationRound:
     cases: tuple[Case, ...]  #: of the launches to be made
     routines: tuple[str, ...]  #: empty for all
     launches: int
-    wanting: tuple[Case, ...] = ()  #: the cases that lack launches; none if nothing is missing
+    wanting: tuple[Case, ...] = ()  #: the cases that lack launches; empty if nothing is missing
 
     @property
     def processes(self) -> list[int]:
@@ -61,14 +61,14 @@ class CalibrationRound:
         }
         choice |= {ROUTINE.variable: list(self.routines)} if self.routines else {}
         for option in (PER_NODE, PEERS, BYTES):
-            if wanted := option.wanted(choice):  # of what this part of the plan has, and no more
+            if wanted := option.wanted(choice):  # only what this part of the plan has
                 here = {option.value_of(case) for case in self.cases}
                 choice[option.variable] = [value for value in wanted if value in here]
         return replace(selection, environments=[environment], choice=choice, launches=self.launches)
 
 
 def count_missing_launches(launch: PlannedLaunch, have: Mapping[Case, int], demand: LaunchTarget) -> int:
-    """Count the launches that are missing of the case with the fewest; 0 if none is."""
+    """Count the missing launches of the case with the fewest; 0 if none is missing."""
     fewest = min((have.get(case, 0) for case in launch.cases), default=0)
     return max(demand.wanted(launch) - fewest, 0)
 
@@ -81,15 +81,15 @@ def plan_rounds(
 ) -> list[CalibrationRound]:
     """Plan the next rounds, one for each part of the plan that lacks launches.
 
-    :param taken: launches that this call has taken of each part. One is taken of each even where nothing is
-        missing: only a launch tells whether program, MPI and processor are still those of the earlier ones.
+    :param taken: launches that this call has taken of each part. One is taken even if nothing is missing,
+    because only a launch shows whether program, MPI and processor are still the same.
     """
-    some = sorted((launch for launch in planned if launch.cases), key=family_of)
-    found = [
+    ordered = sorted((launch for launch in planned if launch.cases), key=family_of)
+    rounds = [
         plan_round(family, list(members), have, demand, taken.get(family, 0))
-        for family, members in groupby(some, key=family_of)
+        for family, members in groupby(ordered, key=family_of)
     ]
-    return [each for each in found if each is not None]
+    return [part for part in rounds if part is not None]
 
 
 def plan_round(
@@ -108,64 +108,66 @@ def plan_round(
     if number < 1:
         return None
     cases = tuple(sorted({case for launch in lacking for case in launch.cases}))
-    # A launch of mpicost holds all routines: cut down, it would be another launch than the earlier ones.
+    # A launch of mpicost has all routines: a reduced one would differ from the earlier ones.
     whole = len(lacking) == len(launches) or family[2] in OWN_PROGRAMS
     parts = () if whole else tuple(sorted({case.routine for case in cases}))
     wanting = tuple(
-        sorted({case for each in lacking for case in each.cases if have.get(case, 0) < demand.wanted(each)})
+        sorted(
+            {case for launch in lacking for case in launch.cases if have.get(case, 0) < demand.wanted(launch)}
+        )
     )
     return CalibrationRound(family, cases, parts, number, wanting)
 
 
 def count_joint_launches(found: Sequence[CalibrationRound], planned: Sequence[PlannedLaunch]) -> int:
-    """Count the launches of one pass for all rounds; 0 if the rounds differ or are not of the whole plan."""
-    here = {case for each in found for case in each.cases}
+    """Count the launches of one pass for all rounds; 0 if the rounds differ or do not cover the plan."""
+    here = {case for part in found for case in part.cases}
     whole = here == {case for launch in planned for case in launch.cases}
-    return found[0].launches if whole and len({each.launches for each in found}) == 1 else 0
+    return found[0].launches if whole and len({part.launches for part in found}) == 1 else 0
 
 
-MOST_FUTILE_PASSES = 2  #: after so many, a part of the plan is given up
+MOST_FUTILE_PASSES = 2  #: a part of the plan is given up after this many
 
 
 @dataclass(frozen=True)
 class PassResult:
-    """The result of one pass: the launches that count, and what else became of it."""
+    """The result of one pass: the launches that count, and what else came of it."""
 
     launches: Sequence[CalibrationLaunch]
-    #: How many times as slow cases are whose references stay, for new ones would absorb a slowdown
+    #: Slowdowns of cases whose references stay, because new ones would absorb them
     held: Mapping[Case, float] = field(default_factory=dict)
-    #: cases with a launch that crashed, did not end or brought wrong data
+    #: cases with a launch that crashed, did not end or had wrong data
     failed: Sequence[CaseResult] = ()
     session: str = ""
-    finished: Sequence[FinishedLaunch] = ()  #: all launches, those that do not count too
-    files: Sequence[Path] = ()  #: references that it has written
+    finished: Sequence[FinishedLaunch] = ()  #: all launches, including those that do not count
+    files: Sequence[Path] = ()  #: reference files that it wrote
     page: Path | None = None  #: its report
-    notes: Mapping[Family, str] = field(default_factory=dict)  #: why references stay as they were
+    notes: Mapping[Family, str] = field(default_factory=dict)  #: why references were not changed
 
 
-#: runs a selection; true: earlier launches count no more
+#: runs a selection; true if earlier launches no longer count
 Run = Callable[[Selection, bool], PassResult]
-Read = Callable[[], Sequence[CalibrationLaunch]]  #: the ledger as it is now
+Read = Callable[[], Sequence[CalibrationLaunch]]  #: reads the current ledger
 
 
 @dataclass
 class CalibrationProgress:
-    """The progress of a call in each part of the plan, and what came of it."""
+    """The progress of a call in each part of the plan, and its results."""
 
     taken: dict[Family, int] = field(default_factory=dict)
-    #: in any pass: wrong data is not made good by right data
+    #: in any pass: right data does not make up for wrong data
     incorrect: set[Family] = field(default_factory=set)
-    futile: dict[Family, int] = field(default_factory=dict)  #: passes that left a case as it was
-    held: set[Family] = field(default_factory=set)  #: some references stayed in the last pass
-    stalled: set[Family] = field(default_factory=set)  #: whose last pass was futile
+    futile: dict[Family, int] = field(default_factory=dict)  #: passes without progress for a case
+    held: set[Family] = field(default_factory=set)  #: parts with references that stayed in the last pass
+    stalled: set[Family] = field(default_factory=set)  #: parts whose last pass was futile
     asked: set[Case] = field(default_factory=set)  #: cases that were launched
     sessions: set[str] = field(default_factory=set)  #: of launches that count
-    lacking: set[Family] = field(default_factory=set)  #: parts with fewer launches than are wanted at the end
+    lacking: set[Family] = field(default_factory=set)  #: parts that finally have fewer launches than wanted
     uncounted: set[Case] = field(default_factory=set)  #: cases for which no launch of the call counts
 
     @property
     def failed(self) -> bool:
-        """Whether a case was measured in vain, brought wrong data, or would absorb a slowdown."""
+        """Whether a case was measured in vain, had wrong data, or would absorb a slowdown."""
         return bool(self.incorrect or self.held or self.uncounted)
 
     def count(
@@ -173,7 +175,7 @@ class CalibrationProgress:
     ) -> None:
         """Enter a pass; ``before`` and ``after`` are the launches behind each case.
 
-        What is there before the first pass may be another program's, and is no measure of what it has brought.
+        Launches from before the first pass may belong to another program, so they do not measure its progress.
         """
         first = part.family not in self.taken
         self.taken[part.family] = self.taken.get(part.family, 0) + part.launches
@@ -192,17 +194,17 @@ class CalibrationProgress:
             self.futile[part.family] = self.futile.get(part.family, 0) + 1
 
     def conclude(self, launches: Sequence[CalibrationLaunch], lacking: Iterable[Family]) -> None:
-        """Enter what is there at the end.
+        """Enter the final state.
 
         :param lacking: the parts of the plan that lack launches
         """
         self.lacking = set(lacking)
-        own = {
+        counted = {
             case
             for case, sample in collect_samples(launches).items()
             if any(launch.session in self.sessions for launch in sample.launches)
         }
-        self.uncounted = self.asked - own
+        self.uncounted = self.asked - counted
 
     def limit_after_failure(self, part: CalibrationRound) -> CalibrationRound:
         """Limit a part to one launch after a pass without progress."""
@@ -225,9 +227,9 @@ def calibrate_all(
     run: Run,
     progress: Progress,
 ) -> CalibrationProgress:
-    """Launch until each case has as many launches as are wanted, or no more may be taken; what came of it.
+    """Launch until each case has the wanted number of launches, or no more may be taken. Return the progress.
 
-    What fails is tried once more. A case of which nothing comes then is left with what it has.
+    A failed pass is tried once more. A case without a result then keeps what it has.
     """
     tally = CalibrationProgress()
     while todo := [
@@ -259,10 +261,10 @@ def calibrate_all(
 
 def count_known_launches(read: Read, demand: LaunchTarget, tally: CalibrationProgress) -> Mapping[Case, int]:
     """Count the known launches of each case; 0 for those that begin afresh."""
-    found = count_launches(read())
+    counts = count_launches(read())
     if not demand.afresh:
-        return found
-    return {case: number for case, number in found.items() if plan_part_of(case) in tally.taken}
+        return counts
+    return {case: number for case, number in counts.items() if plan_part_of(case) in tally.taken}
 
 
 def report_round(
@@ -287,14 +289,14 @@ def report_round(
 def report_missing(
     planned: Iterable[PlannedLaunch], have: Mapping[Case, int], demand: LaunchTarget, progress: Progress
 ) -> set[Family]:
-    """Say which parts of the plan still lack launches; return them."""
+    """Report which parts of the plan still lack launches; return them."""
     counts: dict[Family, list[int]] = {}
     wanted: dict[Family, int] = {}
     for launch in planned:
         family = family_of(launch)
         wanted[family] = max(wanted.get(family, 0), demand.wanted(launch))
         counts.setdefault(family, []).extend(have.get(case, 0) for case in launch.cases)
-    lacking = {family for family, some in counts.items() if some and min(some) < wanted[family]}
+    lacking = {family for family, numbers in counts.items() if numbers and min(numbers) < wanted[family]}
     for family in sorted(lacking):
         few, most = min(counts[family]), min(max(counts[family]), wanted[family])
         there = f"{few}" if few == most else f"{few} to {most}"

@@ -1,6 +1,6 @@
-"""Find stale references: too old, of a machine that has changed since, or unlike what nights measure.
+"""Find stale references: too old, from a machine that has changed, or unlike what nights measure.
 
-A finding is ``stale`` if the reference should be measured again; else it is a warning of how little it knows.
+A finding is ``stale`` if the reference should be measured again; else it warns how little the reference knows.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from postprocess.model.conditions import library_identity
 from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
 from postprocess.references import provenance
 
-PROVISIONAL_DAYS = 30  #: after which a reference should have launches enough
-LEAST_NIGHTS = 14  #: that a one-sided case needs
+PROVISIONAL_DAYS = 30  #: after which a reference should have enough launches
+LEAST_NIGHTS = 14  #: of a one-sided case
 ONE_SIDED_ALPHA = 0.05  #: family-wise error rate over the cases of a file
 LEAST_SHIFT = 0.01  #: of the median night from the center
-#: facts of this machine that are compared with those of a reference of the same host
+#: facts of this machine that are compared with those of a reference from the same host
 MACHINE = {"cpu_model": "the processor", "kernel": "the kernel", "firmware": "the firmware"}
 NIGHT = {  #: facts of the last night that are compared with those of the calibration
     "mpi_library": "the MPI library",
@@ -39,7 +39,7 @@ NIGHT = {  #: facts of the last night that are compared with those of the calibr
 class CaseNights:
     """The nights of a case since its calibration, from the store."""
 
-    values: Sequence[float]  #: of each night, in the unit of the reference
+    values: Sequence[float]  #: one per night, in the unit of the reference
     last: Mapping[str, str]  #: facts of the last night; see ``NIGHT``
 
 
@@ -53,25 +53,27 @@ def find_stale(
     now: datetime,
     nodes: int = 0,
 ) -> list[StaleFinding]:
-    """Find the staleness of one reference file, the stale cases first.
+    """Find what is stale in one reference file, the stale cases first.
 
-    :param nights: by key, of the cases that were measured since their calibration
+    :param nights: by key, of cases measured since their calibration
     :param days: after which a reference is old
-    :param nodes: of the partition; 0 if that is not known
+    :param nodes: of the partition; 0 if unknown
     """
-    found: list[StaleFinding] = []
+    findings: list[StaleFinding] = []
     for group in group_calibrations(place, known, origin):
-        found += find_too_old(group, days, now)
-        found += find_machine_changes(group, machine)
-        found += find_software_changes(group, nights)
-        found += find_mixed_kernels(group)
-        found += find_long_provisional(group, known, now)
-        found += find_one_day_calibrations(group)
-        found += find_few_sessions(group)
-        found += find_one_node_set_calibrations(group, nodes)
-    found = merge_findings(found)
-    found += find_one_sided(place, known, nights)
-    return sorted(found, key=lambda each: (not each.stale, each.program, each.what, each.text))
+        findings += find_too_old(group, days, now)
+        findings += find_machine_changes(group, machine)
+        findings += find_software_changes(group, nights)
+        findings += find_mixed_kernels(group)
+        findings += find_long_provisional(group, known, now)
+        findings += find_one_day_calibrations(group)
+        findings += find_few_sessions(group)
+        findings += find_one_node_set_calibrations(group, nodes)
+    findings = merge_findings(findings)
+    findings += find_one_sided(place, known, nights)
+    return sorted(
+        findings, key=lambda finding: (not finding.stale, finding.program, finding.what, finding.text)
+    )
 
 
 def find_too_old(group: CalibrationGroup, days: int, now: datetime) -> Iterator[StaleFinding]:
@@ -88,7 +90,7 @@ def find_too_old(group: CalibrationGroup, days: int, now: datetime) -> Iterator[
 def find_long_provisional(
     group: CalibrationGroup, known: Mapping[Case, Reference], now: datetime
 ) -> Iterator[StaleFinding]:
-    """Find the cases that have long had too few launches to tell more than gross changes."""
+    """Find cases that have long had too few launches to detect more than gross changes."""
     cases = tuple(case for case in group.cases if known[case].few_launches)
     first = min((launch["ended_utc"] for launch in group.launches), default=group.told["date_utc"])
     since = (now - parse_utc(first)).days
@@ -99,7 +101,7 @@ def find_long_provisional(
 
 
 def find_machine_changes(group: CalibrationGroup, machine: Mapping[str, Any]) -> Iterator[StaleFinding]:
-    """Find what differs today of the machine that started most launches of a calibration."""
+    """Find changes of the machine that started most launches of a calibration."""
     host = machine.get("host")
     thens = [then for then in group.machines if host and then.get("host") == host]
     for fact, name in MACHINE.items():
@@ -109,7 +111,7 @@ def find_machine_changes(group: CalibrationGroup, machine: Mapping[str, Any]) ->
 
 
 def find_software_changes(group: CalibrationGroup, nights: Mapping[str, CaseNights]) -> Iterator[StaleFinding]:
-    """Find what differs in the last night from most launches: library, benchmark or kernel."""
+    """Find changes of library, benchmark or kernel between most launches and the last night."""
     for fact, name in NIGHT.items():
         befores = [group.told.get(fact)]
         if fact == "kernel":
@@ -124,10 +126,10 @@ def find_software_changes(group: CalibrationGroup, nights: Mapping[str, CaseNigh
 
 
 def describe_changed_fact(fact: str, befores: Iterable[str | None], today: str) -> str:
-    """Return what most launches tell of a fact, if most of them tell another value than today's; else empty."""
-    told = [each for each in befores if each]
-    others = [each for each in told if not is_same_fact(fact, each, today)]
-    if 2 * len(others) <= len(told):
+    """Return the most frequent other value of a fact if most launches differ from today's; else empty."""
+    recorded = [before for before in befores if before]
+    others = [before for before in recorded if not is_same_fact(fact, before, today)]
+    if 2 * len(others) <= len(recorded):
         return ""
     return Counter(others).most_common(1)[0][0]
 
@@ -136,8 +138,8 @@ def find_mixed_kernels(group: CalibrationGroup) -> Iterator[StaleFinding]:
     """Find a calibration whose launches ran on different kernels."""
     counts = Counter(launch["kernel"] for launch in group.launches if launch.get("kernel"))
     if len(counts) > 1:
-        told = ", ".join(f"{kernel} in {number}" for kernel, number in sorted(counts.items()))
-        yield group.finding("kernels", False, f"launches on {len(counts)} kernels: {told}")
+        kernels = ", ".join(f"{kernel} in {number}" for kernel, number in sorted(counts.items()))
+        yield group.finding("kernels", False, f"launches on {len(counts)} kernels: {kernels}")
 
 
 def is_same_fact(fact: str, one: str, other: str) -> bool:
@@ -148,13 +150,13 @@ def is_same_fact(fact: str, one: str, other: str) -> bool:
 
 
 def find_few_sessions(group: CalibrationGroup) -> Iterator[StaleFinding]:
-    """Find a calibration of two sessions, too few to tell how they differ; nothing is stale by it."""
+    """Find a calibration of two sessions, too few to show how they differ; this does not make it stale."""
     sessions = len(
         set(provenance.number_launches(group.told, provenance.list_ends(group.told, group.cases[0].key)))
     )
     if 1 < sessions < ENOUGH_SESSIONS and "simulated" not in group.told.get("machine", {}):
-        told = f"{sessions} of {ENOUGH_SESSIONS} sessions: their spread is mostly that of others"
-        yield group.finding("sessions", False, told)
+        text = f"{sessions} of {ENOUGH_SESSIONS} sessions: their spread is mostly that of others"
+        yield group.finding("sessions", False, text)
 
 
 def find_one_day_calibrations(group: CalibrationGroup) -> Iterator[StaleFinding]:
@@ -164,7 +166,7 @@ def find_one_day_calibrations(group: CalibrationGroup) -> Iterator[StaleFinding]
 
 
 def find_one_node_set_calibrations(group: CalibrationGroup, nodes: int) -> Iterator[StaleFinding]:
-    """Find a calibration whose launches all ran on the same nodes, where there are others."""
+    """Find a calibration whose launches all ran on the same nodes although there are others."""
     if "simulated" in group.told.get("machine", {}):
         return
     if same := find_common_nodes([launch["hosts"] for launch in group.launches], nodes):
@@ -176,9 +178,9 @@ def find_one_node_set_calibrations(group: CalibrationGroup, nodes: int) -> Itera
 def find_one_sided(
     place: str, known: Mapping[Case, Reference], nights: Mapping[str, CaseNights]
 ) -> Iterator[StaleFinding]:
-    """Find the cases whose nights lie on one side of the center more often than by chance.
+    """Find cases whose nights lie on one side of the center more often than by chance.
 
-    The sign test, two-sided, by Bonferroni for all cases of the file that have enough nights.
+    This is the two-sided sign test, with Bonferroni's correction for all cases with enough nights.
     """
     enough = {
         case: nights[case.key].values
@@ -235,15 +237,16 @@ class CalibrationGroup:
 
     @property
     def launches(self) -> Sequence[Mapping[str, Any]]:
-        """When and where each ran; none where a provenance does not tell."""
+        """When and where the launches ran; empty if the provenance has no record."""
         return provenance.list_case_launches(self.told, self.cases[0].key)
 
     @property
     def machines(self) -> list[Mapping[str, Any]]:
-        """Those from which the launches were started; of the last alone where no more is told."""
-        told = [launch["machine"] for launch in self.launches if "machine" in launch]
-        told = told or [self.told.get("machine", {})]
-        return [each for each in told if isinstance(each, Mapping)]  # or it is told in words
+        """The machines that started the launches; only the last one if no more is recorded."""
+        recorded = [launch["machine"] for launch in self.launches if "machine" in launch]
+        recorded = recorded or [self.told.get("machine", {})]
+        # a machine may also be described by a text
+        return [machine for machine in recorded if isinstance(machine, Mapping)]
 
     def finding(self, what: str, stale: bool, text: str) -> StaleFinding:
         keys = tuple(case.key for case in self.cases)
@@ -251,21 +254,23 @@ class CalibrationGroup:
 
 
 def merge_findings(found: Iterable[StaleFinding]) -> list[StaleFinding]:
-    said: dict[StaleFinding, list[str]] = {}
+    merged: dict[StaleFinding, list[str]] = {}
     for finding in found:
-        said.setdefault(replace(finding, cases=()), []).extend(finding.cases)
-    return [replace(each, cases=tuple(sorted(set(keys)))) for each, keys in said.items()]
+        merged.setdefault(replace(finding, cases=()), []).extend(finding.cases)
+    return [replace(finding, cases=tuple(sorted(set(keys)))) for finding, keys in merged.items()]
 
 
 def group_calibrations(
     place: str, known: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> Iterator[CalibrationGroup]:
-    """Group the cases of each calibration of a file, those of the same launches together."""
+    """Group the cases of each calibration of a file by their launches."""
     for program, entry in sorted(origin["programs"].items()):
         cases = [case for case in sorted(known) if case.program == program]
-        for told in provenance.list_calibrations(entry):
-            own: dict[int, list[Case]] = {}
+        for calibration in provenance.list_calibrations(entry):
+            groups: dict[int, list[Case]] = {}
             for case in cases:
-                if provenance.find_case_calibration(entry, case.key) is told:
-                    own.setdefault(id(provenance.list_case_launches(told, case.key)), []).append(case)
-            yield from (CalibrationGroup(place, program, told, tuple(some)) for some in own.values())
+                if provenance.find_case_calibration(entry, case.key) is calibration:
+                    groups.setdefault(id(provenance.list_case_launches(calibration, case.key)), []).append(case)
+            yield from (
+                CalibrationGroup(place, program, calibration, tuple(members)) for members in groups.values()
+            )

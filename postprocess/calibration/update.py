@@ -1,4 +1,4 @@
-"""Make reference files of calibration launches. Rows that were not measured stay as they are."""
+"""Write reference files from calibration launches. Rows that were not measured stay as they are."""
 
 import json
 import math
@@ -36,23 +36,23 @@ Slower = Mapping[Case, float]
 
 
 def is_absorbing(before: Reference, after: Reference) -> bool:
-    """Return whether the new center lies above the band of the old reference."""
+    """Return whether the new center is beyond the slow limit of the old reference."""
     return before.unit == after.unit and compute_band(before).too_slow(after.center)
 
 
 def find_absorbed_regressions(
     old: Mapping[Case, Reference], new: Mapping[Case, Reference]
 ) -> dict[Case, float]:
-    """Find the cases whose old reference, of enough launches, calls the new center regressed.
+    """Find cases whose new center is a regression by the old reference, if that has enough launches.
 
     Returns how many times as slow the new center is, by case.
 
-    :param old: all references of the file, with what is known of their noise
+    :param old: all references of the file, with their noise
     """
-    found = {case: (old[case], after) for case, after in new.items() if case in old}
+    pairs = {case: (old[case], after) for case, after in new.items() if case in old}
     return {
         case: compute_slowdown(after.center, before.center, after.unit)
-        for case, (before, after) in found.items()
+        for case, (before, after) in pairs.items()
         if before.launches >= ENOUGH_LAUNCHES
         and is_same_place(before.core_latency, after.core_latency)
         and is_absorbing(before, after)
@@ -68,9 +68,9 @@ def describe_absorbed(found: Slower) -> str:
     )
 
 
-#: Facts of the machine that started a launch by which references age.
+#: Facts of the starting machine by which references age.
 AGEING = ("host", "cpu_model", "kernel", "firmware")
-Say = Callable[[ReferencePlace, str, str], None]  #: is told the place, the program and a line
+Say = Callable[[ReferencePlace, str, str], None]  #: gets the place, the program and a line
 Hold = Callable[[Slower], None]
 
 SCATTERED = (
@@ -82,19 +82,19 @@ SCATTERED = (
 def refuse_mixed(launches: Sequence[CalibrationLaunch]) -> None:
     """Refuse launches of one session that ran on different machines or builds.
 
-    :raises UsageError: naming what they differ in.
+    :raises UsageError: names the facts in which they differ.
     """
-    for place, _, some in samples.group_by_program(launches):
-        for each in some:
-            if mixed := samples.list_differing_facts(some[0], each) or samples.list_differing_binding(
-                each, some
+    for place, _, members in samples.group_by_program(launches):
+        for launch in members:
+            if mixed := samples.list_differing_facts(members[0], launch) or samples.list_differing_binding(
+                launch, members
             ):
                 fix = "calibrate nodes of one kind at a time"
                 raise UsageError(f"{place.environment}: launches differ in {', '.join(mixed)}; {fix}")
 
 
 def say_line(say: Callable[[str], None]) -> Say:
-    """Return what says the line alone."""
+    """Return a callback that says only the line."""
     return lambda place, program, line: say(line)
 
 
@@ -113,41 +113,41 @@ def update_references(
     """Write the references that follow from these launches below ``root``; return the files.
 
     :param cases: that may be written; None for all
-    :param only_new: an automatic calibration never moves a reference that exists, except one that was made
-        with options by hand which its own launches lack
-    :param say: is told of each program whose references stay although it was measured, and why
-    :param hold: is told of the cases whose references stay because the new ones would absorb a slowdown; None:
-        they are taken, too
+    :param only_new: an automatic calibration never changes an existing reference, except one that was made with
+    options by hand which its own launches lack
+    :param say: gets each program whose references stay although it was measured, and why
+    :param hold: gets the cases whose references stay because the new ones would absorb a slowdown; if None,
+    they are taken
     :raises UsageError: if an existing file was measured by another method, is damaged or cannot be written.
     """
     measured = samples.collect_samples(launches)
-    chosen = {case: each for case, each in measured.items() if cases is None or case in cases}
+    chosen = {case: sample for case, sample in measured.items() if cases is None or case in cases}
     left_out = describe_left_out(launches)
     paths = []
     for place in sorted({ReferencePlace.of(case) for case in chosen}):
         path, staying = write_place(root, place, select_place(chosen, place), only_new, hold)
         paths += [path] if path.exists() else []
         for program, why in sorted(staying.items()):
-            told = left_out.get((place, program), "")
-            say(place, program, f"{place.environment}, {program}: {told}{why}")
+            reasons = left_out.get((place, program), "")
+            say(place, program, f"{place.environment}, {program}: {reasons}{why}")
     return paths
 
 
 def describe_left_out(launches: Iterable[CalibrationLaunch]) -> dict[tuple[ReferencePlace, str], str]:
     """Describe how many launches of each place and program do not count, and why; ``; `` follows each."""
-    found: dict[tuple[ReferencePlace, str], str] = {}
-    for each in samples.list_excluded(launches):
-        key = each.place, each.program
-        count = plural(each.launches, "earlier launch", "es")
-        differing = ", ".join(map(name_fact, each.differing))
-        found[key] = found.get(key, "") + f"{count} left out: another {differing}; "
-    return found
+    reasons: dict[tuple[ReferencePlace, str], str] = {}
+    for excluded in samples.list_excluded(launches):
+        key = excluded.place, excluded.program
+        count = plural(excluded.launches, "earlier launch", "es")
+        differing = ", ".join(map(name_fact, excluded.differing))
+        reasons[key] = reasons.get(key, "") + f"{count} left out: another {differing}; "
+    return reasons
 
 
 def select_place(
     measured: Mapping[Case, samples.CaseSample], place: ReferencePlace
 ) -> dict[Case, samples.CaseSample]:
-    return {case: each for case, each in measured.items() if ReferencePlace.of(case) == place}
+    return {case: sample for case, sample in measured.items() if ReferencePlace.of(case) == place}
 
 
 def write_place(
@@ -157,38 +157,38 @@ def write_place(
     only_new: bool,
     hold: Hold | None,
 ) -> tuple[Path, dict[str, str]]:
-    """Write one reference file: new rows in the place of old ones, or beside them.
+    """Write one reference file: new rows replace old ones or are added.
 
-    :return: the file, and why rows of a program stay that were measured, by program
+    :return: the file, and by program why measured rows stay
     """
     path = reference_file.locate_references(root, *place)
     rows = reference_file.load_references(path, *place) if path.exists() else {}
     old = read_provenance(path) if rows else None
     if only_new:
         measured = {
-            case: each
-            for case, each in measured.items()
-            if case not in rows or has_other_options(old, case, each)
+            case: sample
+            for case, sample in measured.items()
+            if case not in rows or has_other_options(old, case, sample)
         }
     if not measured:
         return path, {}
-    for program, told in sorted((old or {}).get("programs", {}).items()):
-        check_method(path, told, select_program(measured, program))
+    for program, entry in sorted((old or {}).get("programs", {}).items()):
+        check_method(path, entry, select_program(measured, program))
     staying = {
         case: why
-        for case, each in measured.items()
+        for case, sample in measured.items()
         if case in rows
-        and (why := explain_kept_reference(rows[case], find_calibration_options(old, case), each))
+        and (why := explain_kept_reference(rows[case], find_calibration_options(old, case), sample))
     }
-    measured = {case: each for case, each in measured.items() if case not in staying}
+    measured = {case: sample for case, sample in measured.items() if case not in staying}
     new = build_references(path, measured) if measured else {}
-    scattered = [case for case, each in new.items() if each.spread > reference_file.MOST_SPREAD]
+    scattered = [case for case, reference in new.items() if reference.spread > reference_file.MOST_SPREAD]
     staying |= dict.fromkeys(scattered, SCATTERED)
-    new = {case: each for case, each in new.items() if case not in scattered}
+    new = {case: reference for case, reference in new.items() if case not in scattered}
     measured = {case: measured[case] for case in new}
     if hold and old and (slower := find_absorbed_regressions(add_noise(rows, read_all_placed(rows, old)), new)):
         hold(slower)
-        measured = {case: each for case, each in measured.items() if case not in slower}
+        measured = {case: sample for case, sample in measured.items() if case not in slower}
         new = {case: new[case] for case in measured}
     if measured:
         reference_file.write_references(path, (rows | new).values(), build_provenance(old, rows, measured))
@@ -196,12 +196,12 @@ def write_place(
 
 
 def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: samples.CaseSample) -> str:
-    """Explain why a reference is not replaced by what was measured now; empty if it is.
+    """Explain why a reference is not replaced by a new measurement; empty if it is.
 
-    One launch under other conditions shall not replace a reference of many by one that fails nothing: a night
+    One launch under other conditions must not replace a reference of many by one that fails nothing: a night
     under these conditions is ``not-comparable``, which everybody sees. And no night has options set by hand.
 
-    :param options: by hand, under which the old one was measured
+    :param options: by hand, with which the old one was measured
     """
     by_hand = new.launches[-1].by_hand
     if by_hand and not options:
@@ -218,45 +218,45 @@ def has_other_options(origin: Mapping[str, Any] | None, case: Case, new: samples
 
 
 def find_calibration_options(origin: Mapping[str, Any] | None, case: Case) -> Mapping[str, Any]:
-    """Find the options set by hand for the launches behind a row, by its provenance."""
-    told = (origin or {}).get("programs", {}).get(case.program)
-    return (provenance.find_case_calibration(told, case.key) or {}).get("options", {})
+    """Return the options set by hand for the launches behind a row, from its provenance."""
+    entry = (origin or {}).get("programs", {}).get(case.program)
+    return (provenance.find_case_calibration(entry, case.key) or {}).get("options", {})
 
 
 def select_program(measured: Mapping[Case, samples.CaseSample], program: str) -> dict[Case, samples.CaseSample]:
-    return {case: each for case, each in measured.items() if case.program == program}
+    return {case: sample for case, sample in measured.items() if case.program == program}
 
 
 def build_references(path: Path, measured: Mapping[Case, samples.CaseSample]) -> dict[Case, Reference]:
     """Build the references of one place from its launches.
 
-    :raises UsageError: if simulated time does not repeat, or a value is no time.
+    :raises UsageError: if simulated time does not repeat, or a value is not a time.
     """
     exact = any(sample.launches[-1].exact for sample in measured.values())
-    homes = {case: each.at_home for case, each in measured.items()}
-    values = {case: each.values for case, each in homes.items()}
-    sessions = {case: each.sessions for case, each in homes.items()}
+    homes = {case: sample.at_home for case, sample in measured.items()}
+    values = {case: home.values for case, home in homes.items()}
+    sessions = {case: home.sessions for case, home in homes.items()}
     try:
-        found = estimate_exact_references(values) if exact else estimate_references(values, sessions)
+        references = estimate_exact_references(values) if exact else estimate_references(values, sessions)
     except ValueError as error:
         fix = "; calibrate --afresh leaves earlier launches out" if exact else ""
         raise UsageError(f"{path}: {error}; nothing is written{fix}") from None
     return {
-        each.case: replace(
-            each,
-            unit=measured[each.case].unit,
+        reference.case: replace(
+            reference,
+            unit=measured[reference.case].unit,
             core_latency=None
-            if is_placeless(each.case)
-            else group_placements(homes[each.case].core_latencies)[0].core_latency,
+            if is_placeless(reference.case)
+            else group_placements(homes[reference.case].core_latencies)[0].core_latency,
         )
-        for each in found
+        for reference in references
     }
 
 
 def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, samples.CaseSample]) -> None:
-    """Refuse launches of two methods, which cannot stand in one file.
+    """Refuse launches of two methods, which cannot share a file.
 
-    :raises UsageError: naming what the methods differ in.
+    :raises UsageError: names what differs between the methods.
     """
     for sample in measured.values():
         method = sample.launches[-1].facts["method"]
@@ -294,54 +294,54 @@ def check_planned_trials(root: Path, planned: Iterable[PlannedLaunch]) -> None:
 def build_provenance(
     old: Mapping[str, Any] | None, rows: Mapping[Case, Reference], measured: Mapping[Case, samples.CaseSample]
 ) -> dict[str, Any]:
-    """Build the provenance of a file of which some rows were measured anew; the other rows keep theirs."""
+    """Build the provenance of a file with newly measured rows; the other rows keep theirs."""
     programs = dict(old["programs"]) if old else {}
     for program in sorted({case.program for case in measured}):
         new = select_program(measured, program)
         stay = [case.key for case in rows if case.program == program and case not in new]
         earlier = provenance.restrict_calibrations(programs[program], stay) if old and stay else []
-        told = build_calibration_record(new, alone=not earlier)
-        programs[program] = {provenance.CALIBRATIONS: [*earlier, told]}
-    last = max((sample.launches[-1] for sample in measured.values()), key=lambda each: each.ended_utc)
+        record = build_calibration_record(new, alone=not earlier)
+        programs[program] = {provenance.CALIBRATIONS: [*earlier, record]}
+    last = max((sample.launches[-1] for sample in measured.values()), key=lambda launch: launch.ended_utc)
     return {"machine": dict(last.machine), "programs": programs}
 
 
 def build_calibration_record(measured: Mapping[Case, samples.CaseSample], alone: bool) -> dict[str, Any]:
     """Build the provenance of one program's new references: what ran, on what, when, and every value.
 
-    Simulated time is what its reference says it is: its values are not repeated, nor its cases where they are
-    all cases of the program (``alone``).
+    Simulated values are not repeated, because the reference states them; nor are the cases if they are all
+    cases of the program (``alone``).
     """
     launches = {id(launch): launch for sample in measured.values() for launch in sample.launches}
-    last = max(launches.values(), key=lambda each: each.ended_utc)
-    told = {
+    last = max(launches.values(), key=lambda one: one.ended_utc)
+    record = {
         **last.facts,
         "date_utc": last.ended_utc,
         "machine": dict(last.machine),
         "sessions": sorted({launch.session for launch in launches.values()}),
     }
-    told["circumstances"] = {}
+    record["circumstances"] = {}
     for launch in launches.values():
-        told["circumstances"] = join_conditions(told["circumstances"], launch.circumstances)
+        record["circumstances"] = join_conditions(record["circumstances"], launch.circumstances)
     if last.session_gap_minutes != SESSION_GAP_MINUTES:
-        told[provenance.SESSION_GAP] = last.session_gap_minutes
+        record[provenance.SESSION_GAP] = last.session_gap_minutes
     if last.by_hand:
-        told["options"] = dict(last.by_hand)
+        record["options"] = dict(last.by_hand)
     if transports := find_last_transports(launches.values()):
-        told[provenance.TRANSPORTS] = transports
-    return told if last.exact and alone else told | {provenance.SERIES: build_series_record(measured)}
+        record[provenance.TRANSPORTS] = transports
+    return record if last.exact and alone else record | {provenance.SERIES: build_series_record(measured)}
 
 
 def find_last_transports(launches: Iterable[CalibrationLaunch]) -> dict[str, list[str]]:
-    """Find by what the pairs of ranks of each class talked in the last launch that tells it."""
-    found: dict[str, list[str]] = {}
-    for launch in sorted(launches, key=lambda each: each.ended_utc):
-        found |= {pairs: list(names) for pairs, names in launch.transports.items()}
-    return found
+    """Return the transports of each class of pairs in the last launch that recorded them."""
+    transports: dict[str, list[str]] = {}
+    for launch in sorted(launches, key=lambda one: one.ended_utc):
+        transports |= {pairs: list(names) for pairs, names in launch.transports.items()}
+    return transports
 
 
 def build_series_record(measured: Mapping[Case, samples.CaseSample]) -> list[dict[str, Any]]:
-    """Build the series of headlines, one for the cases of the same launches."""
+    """Build the series of headlines, one for all cases with the same launches."""
     families = group_pairs((tuple(map(id, sample.launches)), sample) for _, sample in sorted(measured.items()))
     return [
         {
@@ -355,25 +355,25 @@ def build_series_record(measured: Mapping[Case, samples.CaseSample]) -> list[dic
 
 
 def build_value_record(family: Sequence[samples.CaseSample]) -> dict[str, Any]:
-    """Build what is told of judged values, of the cases whose headline is another."""
-    told = {sample.case.key: sample.values for sample in family if sample.values != sample.headlines}
-    return {provenance.VALUES: told} if told else {}
+    """Build the record of judged values, for cases whose headline differs from them."""
+    values = {sample.case.key: sample.values for sample in family if sample.values != sample.headlines}
+    return {provenance.VALUES: values} if values else {}
 
 
 def build_placement_record(family: Sequence[samples.CaseSample]) -> dict[str, Any]:
-    """Build what is told of times from core to core, of the cases of which a launch tells one."""
-    told = {sample.case.key: sample.core_latencies for sample in family}
-    known = {key: some for key, some in told.items() if any(some)}
-    return {provenance.CORE_LATENCIES: known} if known else {}
+    """Build the record of core-to-core times, for cases with at least one."""
+    latencies = {sample.case.key: sample.core_latencies for sample in family}
+    measured = {key: times for key, times in latencies.items() if any(times)}
+    return {provenance.CORE_LATENCIES: measured} if measured else {}
 
 
 def build_launch_record(one: CalibrationLaunch) -> dict[str, Any]:
-    """Build the record of a launch: when and where it ran, and what may have changed since on its machine."""
-    told: dict[str, Any] = {"session": one.session, "ended_utc": one.ended_utc, "hosts": list(one.hosts)}
+    """Build the record of a launch: when and where it ran, and facts of its machine that may change."""
+    record: dict[str, Any] = {"session": one.session, "ended_utc": one.ended_utc, "hosts": list(one.hosts)}
     machine = {fact: one.machine[fact] for fact in AGEING if one.machine.get(fact)}
-    told |= {"machine": machine} if machine and not one.exact else {}
-    told |= {"kernel": one.kernel} if one.kernel else {}
-    return told | ({provenance.LEARNED: True} if one.learned else {})
+    record |= {"machine": machine} if machine and not one.exact else {}
+    record |= {"kernel": one.kernel} if one.kernel else {}
+    return record | ({provenance.LEARNED: True} if one.learned else {})
 
 
 SAME = 1e-9  #: relative difference of one number, written twice
@@ -382,54 +382,54 @@ COLUMNS = ("key", "launch", "t_max", "late", "dropped")
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What came of the ledger: values by how much they moved, on the logarithm, and launches without trials."""
+    """The changes of the ledger: shifts of values, as logarithms, and launches without trials."""
 
-    moved: dict[str, list[float]]  #: by key of the case, of those that did
+    moved: dict[str, list[float]]  #: by key of the case, changed ones only
     launches: int
     without_trials: int
 
 
 def recompute_ledger(work: Path, store: Path) -> Recomputed:
-    """Compute the numbers of every calibrated launch of mpicost anew, and write those that changed.
+    """Recompute the numbers of every calibrated launch of mpicost, and write those that changed.
 
-    :raises UsageError: naming the first file of the ledger or the store that is damaged or cannot be written
+    :raises UsageError: names the first file of the ledger or the store that is damaged or cannot be written
     """
     moved: dict[str, list[float]] = {}
     launches = without = 0
     for path in sorted(locate_ledger(work).glob("*.json")):
-        some, afresh = read_ledger_file(path)
+        entries, afresh = read_ledger_file(path)
         trials = read_trials(store / f"{path.stem}{SUFFIX}")
-        found = []
-        for each in some:
-            measured = each.program in OWN_PROGRAMS and not each.exact
+        recomputed = []
+        for entry in entries:
+            measured = entry.program in OWN_PROGRAMS and not entry.exact
             launches += measured
-            new = recompute_launch(each, trials) if measured else each
+            new = recompute_launch(entry, trials) if measured else entry
             without += measured and new is None
-            found.append(new or each)
-            for key, value in (new or each).values.items():
-                if not math.isclose(value, each.values[key], rel_tol=SAME):
-                    moved.setdefault(key, []).append(math.log(value / each.values[key]))
-        if found != some:
-            write_ledger_file(path, found, afresh)
+            recomputed.append(new or entry)
+            for key, value in (new or entry).values.items():
+                if not math.isclose(value, entry.values[key], rel_tol=SAME):
+                    moved.setdefault(key, []).append(math.log(value / entry.values[key]))
+        if recomputed != entries:
+            write_ledger_file(path, recomputed, afresh)
     return Recomputed(moved, launches, without)
 
 
 def write_ledger_file(path: Path, launches: Sequence[CalibrationLaunch], afresh: Sequence[str]) -> None:
-    """Write the file of a session's launches in the place of the one that is there."""
+    """Write the file of a session's launches, replacing the existing one."""
     data = {"schema": SCHEMA, "afresh": sorted(afresh), "launches": [asdict(launch) for launch in launches]}
     with explaining(f"{path}: cannot be written", "make room"):
         files.replace_files({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
 
 
 def read_trials(path: Path) -> dict[int, dict[str, TrialSummary]]:
-    """Read the statistics of the trials of a session, by launch and key; nothing if it is not stored."""
+    """Read the statistics of a session's trials, by launch and key; empty if it is not stored."""
     if not path.exists():
         return {}
     frame = read_session(path, COLUMNS).filter(pl.col("t_max").list.len() > 0)
-    found: dict[int, dict[str, TrialSummary]] = {}
+    summaries: dict[int, dict[str, TrialSummary]] = {}
     for row in frame.iter_rows(named=True):
-        found.setdefault(row["launch"], {})[row["key"]] = summarise_row(row)
-    return found
+        summaries.setdefault(row["launch"], {})[row["key"]] = summarise_row(row)
+    return summaries
 
 
 def summarise_row(row: Mapping[str, Any]) -> TrialSummary:
@@ -440,9 +440,9 @@ def summarise_row(row: Mapping[str, Any]) -> TrialSummary:
 def recompute_launch(
     launch: CalibrationLaunch, trials: Mapping[int, Mapping[str, TrialSummary]]
 ) -> CalibrationLaunch | None:
-    """Return a launch with the numbers that its trials have; None if the store does not have them.
+    """Return a launch with the numbers from its trials; None if the store does not have them.
 
-    The ledger tells no number of the launch: it is the one whose headlines it has.
+    The ledger has no number of the launch, so it is recognised by its headlines.
     """
     for summaries in trials.values():
         if all(_is_of(launch, key, summaries) for key in launch.values):
@@ -455,6 +455,6 @@ def recompute_launch(
 
 
 def _is_of(launch: CalibrationLaunch, key: str, summaries: Mapping[str, TrialSummary]) -> bool:
-    """Return whether the headline of a case in a stored launch is that of one of the ledger."""
-    known = launch.headlines.get(key, launch.values[key])
-    return key in summaries and math.isclose(summaries[key].headline, known, rel_tol=SAME)
+    """Return whether a stored launch has the same headline for a case as a launch of the ledger."""
+    headline = launch.headlines.get(key, launch.values[key])
+    return key in summaries and math.isclose(summaries[key].headline, headline, rel_tol=SAME)

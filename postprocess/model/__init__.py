@@ -1,1 +1,1 @@
-"""The words of the domain as data classes: case, plan, launch, measurement, reference, verdict, session."""
+"""The terms of the domain as data classes: case, plan, launch, measurement, reference, verdict, session."""

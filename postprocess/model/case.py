@@ -1,4 +1,4 @@
-"""The case: what is measured, where and how. The key by which everything else finds a value."""
+"""The case: what is measured, where and how. Its key identifies values everywhere else."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -19,24 +19,24 @@ KEY = re.compile(
 )
 INTEGERS = ("peer", "processes", "per_node", "bytes")
 is_name = lru_cache(maxsize=4096)(NAME.fullmatch)  #: 100,000 cases of a large cluster have few names
-NAMED = 3  #: cases that a reason names before it only counts them
+NAMED = 3  #: cases that a reason lists before it counts the rest
 
 
 @dataclass(frozen=True, order=True)
 class Case:
-    """One thing that has one reference value. Two measurements compare only if their cases are equal."""
+    """What has one reference value. Two measurements compare only if their cases are equal."""
 
     system: str
     partition: str
     environment: str
     program: str
     routine: str
-    peer: int  #: rank that rank 0 plays ping-pong with; 0 for every other routine
+    peer: int  #: rank that plays ping-pong with rank 0; 0 for all other routines
     cache: str  #: ``evict``, ``flush`` or ``warm``, or ``rotate`` of IMB
-    sync: str  #: ``dissemination``, ``barrier``, ``window`` or ``loop``: of one synchronisation for many calls
+    sync: str  #: ``dissemination``, ``barrier``, ``window`` or ``loop`` (many calls after one synchronisation)
     processes: int
     per_node: int  #: processes per node
-    bytes: int  #: by the byte convention of the routine; 0 where there is no payload
+    bytes: int  #: by the byte convention of the routine; 0 without a payload
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -57,7 +57,7 @@ class Case:
 
     @property
     def variant(self) -> str:
-        """Cache state and synchroniser in one word, as in ``evict-dissemination``."""
+        """Cache state and synchroniser, as in ``evict-dissemination``."""
         return f"{self.cache}-{self.sync}"
 
     @property
@@ -72,37 +72,37 @@ class Case:
 
     @property
     def variable(self) -> str:
-        """Name of the case inside its launch, which is ReFrame's performance variable."""
+        """Name of the case inside its launch: the name of ReFrame's performance variable."""
         return f"{self.label}_{self.bytes}"
 
     @property
     def key(self) -> str:
-        """Unique, readable and stable: ``laptop:cpu:mpich-5.0.2:mpicost:bcast:evict-barrier:2x2:8``."""
+        """Unique, readable and stable key: ``laptop:cpu:mpich-5.0.2:mpicost:bcast:evict-barrier:2x2:8``."""
         parts = (self.system, self.partition, self.environment, self.program, self.label)
         return ":".join((*parts, self.variant, self.layout, str(self.bytes)))
 
 
-#: A case as what sorts alike, compared in C.
+#: The fields of a case as a tuple, which sorts like the case and compares in C.
 ORDER = attrgetter(*(field.name for field in fields(Case)))
 
 
 def sort_cases(cases: Iterable[Case]) -> list[Case]:
-    """Sort cases by their order, in a fifth of the time that ``sorted`` takes."""
+    """Sort cases, in a fifth of the time that ``sorted`` takes without a key."""
     return sorted(cases, key=ORDER)
 
 
 def matches_patterns(key: str, patterns: Sequence[str]) -> bool:
-    """Return whether a case matches a key or pattern; every case does if there is none."""
+    """Return whether a case matches a key or pattern. Every case matches if there are no patterns."""
     return not patterns or any(fnmatchcase(key, pattern) for pattern in patterns)
 
 
 def format_case_names(cases: Sequence[Case]) -> str:
-    """Format the first few cases by name, the rest as a number."""
+    """Format the keys of the first few cases, and count the rest."""
     return first_of([case.key for case in cases], NAMED)
 
 
 class ReferencePlace(NamedTuple):
-    """What one reference file is about."""
+    """Place that one reference file is about."""
 
     system: str
     partition: str
@@ -114,12 +114,12 @@ class ReferencePlace(NamedTuple):
 
     @classmethod
     def of_file(cls, path: Path) -> "ReferencePlace":
-        """Return the place that a reference file is about, by its path."""
+        """Return the place of a reference file, from its path."""
         return cls(path.parent.parent.name, path.parent.name, path.stem)
 
 
 class AnyLaunch(Protocol):
-    """A launch, planned or over."""
+    """A launch, planned or finished."""
 
     @property
     def partition(self) -> str: ...
@@ -134,7 +134,7 @@ class AnyLaunch(Protocol):
 
 
 class LaunchPlace(NamedTuple):
-    """What one launch measures all cases of."""
+    """Place of a launch: what all of its cases have in common."""
 
     partition: str  #: ``system:partition``
     environment: str

@@ -1,7 +1,7 @@
-"""The conditions of a launch: the facts of its run record that may change a time, without their cosmetics.
+"""The conditions of a launch: the facts of its run record that may change a time.
 
-Host names, paths, the kernel, who built an MPI, warnings and debug symbols, and which very cores are used
-change none.
+Facts that change no time are left out: host names, paths, the kernel, who built an MPI, warnings, debug
+symbols, and which cores are used.
 """
 
 import re
@@ -17,43 +17,44 @@ from postprocess.model.routines.benchmark import THREADS
 from site_configs.schema.fields import PLATFORM_HASH
 from site_configs.topology.machine import LIMITS
 
-#: Facts of a launch that its reference must share, or the two are not comparable.
+#: Facts that a launch must share with its reference to be comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
-ROUNDS = "rounds"  #: of trials; conditions of one round have no such fact
+ROUNDS = "rounds"  #: of trials; not recorded for one round
 METHOD = (*SHARED_METHOD, "settle", "cpu_model")
 EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
 
 PATH = re.compile(r"/[^\s'\"=:;,]*")
-#: A folder of Spack's: the build, wherever it is
+#: A build folder of Spack, wherever it is
 HASHED = re.compile(r"[A-Za-z0-9_.+-]+-[a-z0-9]{32}")
-#: Options of configure that only say where
+#: Options of configure that only say where things are
 PLACES = re.compile(r"--(prefix|exec-prefix|[a-z]*dir)=")
-BUILDER = re.compile(r"\S+@\S+ ")  #: of Open MPI: who built it on which host
-#: Options of a compiler that change no instruction that is timed: debug symbols, warnings, and where files are.
-#: What begins like them and is passed on (``-Wa,``) or chooses code (``-gpu=``) is none of them.
+BUILDER = re.compile(r"\S+@\S+ ")  #: who built Open MPI, and on which host
+#: Compiler options that change no timed instruction: debug symbols, warnings and paths of files. Options that
+#: are passed on (``-Wa,``) or that choose code (``-gpu=``) begin like them but count.
 COSMETIC = re.compile(
     r"-g([0-3]|(gdb|dwarf|split).*)?|-W(?![alp],).*|-Wl,-rpath.*|-(I|isystem|L).*"
     r"|-f(diagnostics|file-prefix|debug-prefix).*|/.*"
 )
-STANDARD_ABI = "standard_abi"  #: in run records an object; a circumstance, where a program is built against it
-GPUS = "gpus"  #: names of those that hold the buffers; a circumstance of a launch that has any
-PROCESSORS = " + "  #: between the names of the processors of a job
+#: An object in run records; a circumstance if a program is built against the standard ABI.
+STANDARD_ABI = "standard_abi"
+GPUS = "gpus"  #: names of the GPUs that hold the buffers; a circumstance of a launch that has any
+PROCESSORS = " + "  #: separates the processors of a job
 UNKNOWN = "unknown"  #: begins the name of a processor that the kernel does not name
 
 
 @dataclass(frozen=True)
 class LaunchConditions:
-    """How one launch measured, and on what: the same for all of its cases."""
+    """How and on what a launch measured: the same for all of its cases."""
 
     exact: bool  #: whether its time is simulated
     method: Mapping[str, Any]
-    circumstances: Mapping[str, Any]  #: none of simulated time
-    has_unidentified_processor: bool  #: whether nothing tells its processor from others
+    circumstances: Mapping[str, Any]  #: empty for simulated time
+    has_unidentified_processor: bool  #: whether nothing distinguishes its processor from others
     cpu_model: str | None
 
 
 def conditions_of(run: Mapping[str, Any], exact: bool) -> LaunchConditions:
-    """Return the conditions of a launch from its run record; ``exact`` if its time is simulated."""
+    """Return the conditions of a launch from its run record. ``exact`` means simulated time."""
     return LaunchConditions(
         exact,
         method_of(run, exact),
@@ -64,32 +65,32 @@ def conditions_of(run: Mapping[str, Any], exact: bool) -> LaunchConditions:
 
 
 def method_of(run: Mapping[str, Any], exact: bool) -> dict[str, Any]:
-    """Return the facts of a launch that make it comparable with another; ``exact`` if its time is simulated."""
-    if "method" in run:  # of a reference benchmark
+    """Return the facts that two comparable launches share. ``exact`` means simulated time."""
+    if "method" in run:  # a reference benchmark
         return {**run["method"], "version": run["version"], "cpu_model": run.get("cpu_model")}
-    known = {**run, "platform": run.get("environment", {}).get(PLATFORM_HASH)}
+    facts = {**run, "platform": run.get("environment", {}).get(PLATFORM_HASH)}
     loop = {"loop_seconds": run["loop_seconds"]} if "loop_seconds" in run else {}
     rounds = {ROUNDS: run[ROUNDS]} if run.get(ROUNDS, 1) != 1 else {}
-    return {key: known.get(key) for key in (EXACT_METHOD if exact else METHOD)} | rounds | loop
+    return {key: facts.get(key) for key in (EXACT_METHOD if exact else METHOD)} | rounds | loop
 
 
 def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return machine, binding and build of a launch from its run record; None for what it lacks.
+    """Return machine, binding and build of a launch from its run record, with None for missing facts.
 
-    What is loaded in front of the MPI is told only where there is anything, and the version of the standard ABI
-    only where the program is built against it. Of OSU and IMB, version, compiler and flags are in the method
-    that their plan tells. Processes with other threads (IMB-MT) are bound as another layout.
+    Libraries in front of the MPI are included only if there are any, and the version of the standard ABI only
+    if the program is built against it. OSU and IMB have version, compiler and flags in their method instead.
+    The binding of processes with several threads (IMB-MT) counts as another layout.
     """
-    own, loaded = "method" not in run, describe_interposed(run.get(INTERPOSED, ()))
+    by_mpicost, loaded = "method" not in run, describe_interposed(run.get(INTERPOSED, ()))
     layout = f"{run.get('processes')}x{run.get('per_node')}"
     layout += f" of {plural(run[THREADS], 'thread')}" if THREADS in run else ""
     return {
         "mpi_library": library_identity(run.get("mpi_library")),
         "caches": caches_of(run.get("caches")),
         "binding": {layout: binding_of(run)},
-        **({"source_hash": run.get("source_hash")} if own else {}),
-        **({"compiler": run.get("compiler")} if own else {}),
-        **({"flags": flags_of(run.get("compiler_flags"))} if own else {}),
+        **({"source_hash": run.get("source_hash")} if by_mpicost else {}),
+        **({"compiler": run.get("compiler")} if by_mpicost else {}),
+        **({"flags": flags_of(run.get("compiler_flags"))} if by_mpicost else {}),
         **({INTERPOSED: loaded} if loaded else {}),
         **({BELOW: below} if (below := describe_below(run)) else {}),
         **({STANDARD_ABI: run[STANDARD_ABI]["version"]} if STANDARD_ABI in run else {}),
@@ -99,16 +100,16 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_unidentified_processor(run: Mapping[str, Any]) -> bool:
-    """Return whether a launch tells nothing of its processor: neither a name nor sizes of caches."""
+    """Return whether a launch recorded neither a processor name nor the sizes of the caches."""
     names = (run.get("cpu_model") or UNKNOWN).split(PROCESSORS)
     return not run.get("caches") and any(name.startswith(UNKNOWN) for name in names)
 
 
 def library_identity(said: str | None) -> str | None:
-    """Return a text of MPI_Get_library_version without what differs between two copies of the same build.
+    """Return the text of MPI_Get_library_version without what differs between two copies of the same build.
 
-    Paths become the folder's name where that names a build of Spack's, else the last part; of where it was
-    installed, nothing is left. Of Open MPI's package, user and host of its builder go.
+    A path becomes the folder's name if that names a build of Spack, else its last part. Installation paths are
+    removed, and from Open MPI's package the user and host of its builder.
     """
     if said is None:
         return None
@@ -117,8 +118,8 @@ def library_identity(said: str | None) -> str | None:
 
 
 def _without_place(word: str) -> str:
-    if found := HASHED.search(word):
-        return word[: word.find("/")] + found[0] if "/" in word else word
+    if build := HASHED.search(word):
+        return word[: word.find("/")] + build[0] if "/" in word else word
     if "://" in word:
         return word
     plain = word.strip("'\"")
@@ -128,58 +129,58 @@ def _without_place(word: str) -> str:
 
 
 def flags_of(said: str | None) -> str | None:
-    """Return the compiler options that may change a time, in order: the last one holds."""
+    """Return the compiler options that may change a time, in their order, because the last one holds."""
     if said is None:
         return None
     return " ".join(word for word in said.split() if not COSMETIC.fullmatch(word))
 
 
 def caches_of(caches: Sequence[Mapping[str, Any]] | None) -> str | None:
-    """Return the sizes of the caches and how many CPUs share each; they distinguish nodes of one CPU name."""
+    """Return the sizes of the caches and how many CPUs share them; they distinguish nodes of one CPU name."""
     if caches is None:
         return None
     return ", ".join(sorted(f"L{c['level']} {c['type']} {c['bytes']} of {c['shared_by']}" for c in caches))
 
 
 def is_bound(run: Mapping[str, Any]) -> bool:
-    """Return whether each rank has a CPU of its own, and no other."""
-    sets = [(each["host"], cpus_of(each.get("cpus", ""))) for each in run.get("ranks", ())]
-    own = {(host, *sorted(cpus)) for host, cpus in sets if len(cpus) == 1}
-    return bool(sets) and len(own) == len(sets)
+    """Return whether each rank is bound to one CPU that no other rank has."""
+    sets = [(rank["host"], cpus_of(rank.get("cpus", ""))) for rank in run.get("ranks", ())]
+    bound = {(host, *sorted(cpus)) for host, cpus in sets if len(cpus) == 1}
+    return bool(sets) and len(bound) == len(sets)
 
 
 def binding_of(run: Mapping[str, Any]) -> str | None:
     """Return the shape of the ranks' CPU sets on all hosts, such as ``4 ranks of 1 CPU``.
 
-    How many CPUs each rank may use and with how many other ranks it shares them, or, by other hardware
-    threads, its core; not which.
+    The shape counts the CPUs of each rank and the ranks that share them, or that share its core through other
+    hardware threads. It does not say which CPUs they are.
     """
     if "ranks" not in run:
         return None
     shapes: Counter[tuple[int, int, int]] = Counter()
-    sets = [(each["host"], each.get("cpus", "")) for each in run["ranks"]]
-    cpus = [frozenset((host, cpu) for cpu in cpus_of(said)) for host, said in sets]
-    users = Counter(cpu for each in cpus for cpu in each)
+    sets = [(rank["host"], rank.get("cpus", "")) for rank in run["ranks"]]
+    cpus = [frozenset((host, cpu) for cpu in cpus_of(text)) for host, text in sets]
+    users = Counter(cpu for rank_cpus in cpus for cpu in rank_cpus)
     on_core = _count_on_cores(run)
-    for each, others in zip(cpus, on_core, strict=True):
-        sharing = max((users[cpu] for cpu in each), default=1)
-        shapes[len(each), sharing, others if others > sharing else 0] += 1
+    for rank_cpus, others in zip(cpus, on_core, strict=True):
+        sharing = max((users[cpu] for cpu in rank_cpus), default=1)
+        shapes[len(rank_cpus), sharing, others if others > sharing else 0] += 1
     return ", ".join(_shape(*shape, ranks) for shape, ranks in sorted(shapes.items()))
 
 
 def _count_on_cores(run: Mapping[str, Any]) -> list[int]:
-    """Count the ranks bound to the core of each rank; 0 of one that is not, or whose core is not told."""
+    """Count the ranks on the core of each rank; 0 for a rank that is not bound or whose core is unknown."""
     cores = [
-        (each["host"], frozenset(core)) if core and cpus_of(each.get("cpus", "")) <= core else None
-        for each in run["ranks"]
-        for core in [cpus_of(each.get("core", ""))]
+        (rank["host"], frozenset(core)) if core and cpus_of(rank.get("cpus", "")) <= core else None
+        for rank in run["ranks"]
+        for core in [cpus_of(rank.get("core", ""))]
     ]
     ranks = Counter(core for core in cores if core)
     return [ranks[core] if core else 0 for core in cores]
 
 
 def explain_other_cores(run: Mapping[str, Any], ranks_per_core: int) -> str:
-    """Explain why ranks are not bound so many to a core, each to a hardware thread; empty if they are."""
+    """Explain why cores do not have so many ranks, each on its own hardware thread; empty if they have."""
     fix = "see the launcher in the site file"
     taken: set[tuple[str, int]] = set()
     for rank, others in zip(run["ranks"], _count_on_cores(run), strict=True):
@@ -191,10 +192,10 @@ def explain_other_cores(run: Mapping[str, Any], ranks_per_core: int) -> str:
             return f"{where}: its core has no second hardware thread; see threads_per_core in the site file"
         if others != ranks_per_core:
             return f"{where}: {others} ranks are bound to its core, not {ranks_per_core}; {fix}"
-        own = (rank["host"], *cpus)
-        if own in taken:
+        thread = (rank["host"], *cpus)
+        if thread in taken:
             return f"{where} shares its hardware thread with another rank; {fix}"
-        taken.add(own)
+        taken.add(thread)
     return ""
 
 
@@ -206,11 +207,11 @@ def _shape(cpus: int, users: int, on_core: int, ranks: int) -> str:
 
 
 def cpus_of(said: str) -> set[int]:
-    """Return the CPUs of a list as Linux writes it, ``0-3,8``; empty for what is none."""
-    found: set[int] = set()
+    """Return the CPUs of a list such as ``0-3,8``, as Linux writes it; empty if it is malformed."""
+    cpus: set[int] = set()
     for part in said.split(","):
         first, _, last = part.strip().partition("-")
         if not first.isdigit() or not (last or first).isdigit():
             return set()
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
+        cpus |= set(range(int(first), int(last or first) + 1))
+    return cpus

@@ -1,4 +1,4 @@
-"""Calls on the memory of GPUs: the cases, and the GPUs of a launch as its records tell them."""
+"""MPI calls on GPU memory: the cases, and the GPUs of a launch from its records."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 from postprocess.base.strict_json import JsonObject
 from site_configs.topology.gpus import VENDORS
 
-GPU = "gpu"  #: the program, and what its run record has that of no other has
-FACTS = ("name", "bus", "vendor")  #: texts that each rank tells of its GPU
+GPU = "gpu"  #: name of the program, and key of its GPUs in the run record
+FACTS = ("name", "bus", "vendor")  #: texts in the record of each rank's GPU
 
-#: Where the send and the receive buffer lie: on the GPU, where its driver moves them, or on the host
+#: Where the send and the receive buffer are: on the GPU, in managed memory, or on the host
 LETTERS = {"D": "device", "M": "managed", "H": "host"}
-IN_PAIRS = ("DD", "DH", "HD", "MM", "HH")  #: of routines with a sender and a receiver
-OF_ALL = ("DD", "HH")  #: of collective routines; those on the host show what the GPU costs
+IN_PAIRS = ("DD", "DH", "HD", "MM", "HH")  #: for routines with a sender and a receiver
+OF_ALL = ("DD", "HH")  #: for collective routines; host buffers show what the GPU costs
 
-#: Bytes by routine of mpicost. ``mpicost --family gpu`` has the same.
+#: Bytes by routine of mpicost, as in ``mpicost --family gpu``.
 SIZES = {
     "pingpong": (8, 10_000, 1_000_000),
     "rightshift": (8, 1_000_000),
@@ -28,7 +28,7 @@ SIZES = {
     "scan_sum": (8, 1_000_000),
 }
 
-#: Bytes by the name of the case, in the order of the suite.
+#: Bytes by case name, in the order of the suite.
 BYTES = {
     f"{routine}.{memory}": sizes
     for routine, sizes in SIZES.items()
@@ -37,58 +37,58 @@ BYTES = {
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Split the name of a case into the routine of mpicost and its memory: ``bcast.DD``; no memory without."""
+    """Split the name of a case, ``bcast.DD``, into routine and memory; the memory may be empty."""
     routine, _, memory = name.partition(".")
     return (routine, memory) if len(memory) == 2 and set(memory) <= set(LETTERS) else (name, "")
 
 
 def check_gpu_record(entry: JsonObject) -> None:
-    """Check that a run record tells a GPU of each rank if its cases have buffers there, and none otherwise.
+    """Check that a run record names a GPU for each rank if its program is ``gpu``, and none otherwise.
 
     :raises ValueError: if it does not.
     """
     if (GPU in entry.fields) is not (entry.text("program") == GPU):
-        found = "is there" if GPU in entry.fields else "is missing"
-        raise ValueError(f"{GPU}: {found} in a record of {entry.text('program')}")
+        state = "is there" if GPU in entry.fields else "is missing"
+        raise ValueError(f"{GPU}: {state} in a record of {entry.text('program')}")
     if GPU not in entry.fields:
         return
-    told = entry.object(GPU)
-    told.word("kind", tuple(VENDORS))
-    told.text("library")
-    told.integer("version")
-    ranks = told.objects("ranks")
-    if [each.integer("rank") for each in ranks] != list(range(entry.integer("processes"))):
+    record = entry.object(GPU)
+    record.word("kind", tuple(VENDORS))
+    record.text("library")
+    record.integer("version")
+    ranks = record.objects("ranks")
+    if [rank.integer("rank") for rank in ranks] != list(range(entry.integer("processes"))):
         raise ValueError(f"{GPU}: ranks: are not those from 0 to processes - 1, in turn")
-    for each in ranks:
-        each.integer("index")
+    for rank in ranks:
+        rank.integer("index")
         for fact in FACTS:
-            each.get(fact, str)
+            rank.get(fact, str)
 
 
 def explain_wrong_gpu(run: Mapping[str, Any], kind: str) -> str:
-    """Explain why a launch had not one GPU of this kind a rank; empty if it had.
+    """Explain why not every rank had its own GPU of this kind; empty if it had.
 
-    The kernel lists what is on the PCI bus, which no library can make up: what stands in for a driver gives
-    memory of the host.
+    The kernel's list of PCI devices is decisive: a library that imitates a driver cannot change it, and serves
+    host memory.
     """
     if GPU not in run:
         return f"it tells of no GPU, and the site says {kind}"
-    told = run[GPU]
+    record = run[GPU]
     taken: dict[tuple[str, str], int] = {}
-    if told["kind"] != kind:
-        return f"its buffers are on GPUs of kind {told['kind']}, and the site says {kind}"
-    for rank, place in zip(told["ranks"], run["ranks"], strict=True):
+    if record["kind"] != kind:
+        return f"its buffers are on GPUs of kind {record['kind']}, and the site says {kind}"
+    for rank, place in zip(record["ranks"], run["ranks"], strict=True):
         where = f"rank {rank['rank']} on {place['host']}"
         name = f"{rank['name']!r} at {rank['bus'] or 'no address'}"
         if rank["vendor"] != VENDORS[kind]:
             there = f"has {rank['vendor']} there" if rank["vendor"] else "has nothing there"
             what = f"{where}: GPU {name} is none: the PCI bus {there}, not {VENDORS[kind]}"
-            return f"{what}; {told['library']} stands in for a driver, with memory of the host"
-        own = (place["host"], rank.get("uuid") or rank["bus"])
-        if own in taken:
+            return f"{what}; {record['library']} stands in for a driver, with memory of the host"
+        gpu = (place["host"], rank.get("uuid") or rank["bus"])
+        if gpu in taken:
             fix = "see gpus of the partition, and what the launcher shows each rank"
-            return f"{where} has the GPU of rank {taken[own]}, {name}, and not one of its own; {fix}"
-        taken[own] = rank["rank"]
+            return f"{where} has the GPU of rank {taken[gpu]}, {name}, and not one of its own; {fix}"
+        taken[gpu] = rank["rank"]
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Cases of which the same is said, together: a reader reads each reason once."""
+"""Group cases that share a verdict and reason, so that readers see each reason once."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from postprocess.model.verdict import CaseResult, Verdict
 
 @dataclass(frozen=True)
 class CaseGroup:
-    """Cases with one verdict for one reason, or with one cause in common."""
+    """Cases with one verdict and reason, or with one common cause."""
 
     verdict: Verdict
     reason: str
@@ -17,26 +17,26 @@ class CaseGroup:
 
     @property
     def at_one_place(self) -> bool:
-        """Whether all are of one environment and process count, so that naming those of the first is no lie."""
+        """Whether all cases have the same environment and layout, so that those of the first stand for all."""
         return len({(r.case.environment, r.case.layout) for r in self.results}) == 1
 
 
 def group_cases(results: Iterable[CaseResult]) -> list[CaseGroup]:
-    """Group cases by common cause, else by verdict and reason, in the order of the first of each group."""
-    found: dict[tuple[object, ...], list[CaseResult]] = {}
+    """Group cases by common cause, else by verdict and reason, in the order of first appearance."""
+    groups: dict[tuple[object, ...], list[CaseResult]] = {}
     for result in results:
         same = (result.cause,) if result.cause else (result.verdict, result.reason)
-        found.setdefault(same, []).append(result)
+        groups.setdefault(same, []).append(result)
     return [
         CaseGroup(same[0].verdict, same[0].cause or describe_reason(same), tuple(same))
-        for same in found.values()
+        for same in groups.values()
     ]
 
 
 def describe_reason(same: Sequence[CaseResult]) -> str:
-    """Describe the reason that some cases share, with the range of what differs between them."""
+    """Describe the reason that cases share, with the range of the values in which they differ."""
     reason = same[0].reason
-    ratios = sorted(each.latency_ratio for each in same if each.latency_ratio is not None)
+    ratios = sorted(result.latency_ratio for result in same if result.latency_ratio is not None)
     if not ratios:
         return reason
     ends = dict.fromkeys(format_significant(ratio, 2) for ratio in (ratios[0], ratios[-1]))
@@ -44,7 +44,7 @@ def describe_reason(same: Sequence[CaseResult]) -> str:
 
 
 def count_lines(lines: Iterable[str]) -> list[str]:
-    """Return each of some lines once, in their order, with how often it stands there if it does so again."""
+    """Return the distinct lines in their order, with a count behind those that occur several times."""
     counts: dict[str, int] = {}
     for line in lines:
         counts[line] = counts.get(line, 0) + 1

@@ -1,6 +1,6 @@
-"""What is loaded in front of the MPI, in its place or below it, by its run record.
+"""Libraries in front of the MPI, in its place or below it, from the run record.
 
-What is in front may slow or damage any call; by what is below, messages travel.
+A library in front may slow or damage any call. Libraries below carry the messages.
 """
 
 import re
@@ -8,71 +8,71 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-INTERPOSED = "interposed"  #: in run records a list of objects; a circumstance, where there are any
-ELSEWHERE = "interposed_elsewhere"  #: in run records: a rank with other objects, and these
-BELOW = "libraries_below"  #: a circumstance: version and hash of each library below the MPI, by its name
+INTERPOSED = "interposed"  #: a list of objects in run records; a circumstance if there are any
+ELSEWHERE = "interposed_elsewhere"  #: in run records: a rank with other objects, and what it has loaded
+BELOW = "libraries_below"  #: a circumstance: version and hash of each library below the MPI, by name
 BELOW_RECORD = "below"  #: the list of these libraries in run records
-DELAY_LIBRARY = "libdelay.so"  #: of the self-test, which its plan declares
-WITNESS = "lib/libwitness.so"  #: below the prefix of mpicost
-SEPARATOR = " | "  #: between the lines of a circumstance
+DELAY_LIBRARY = "libdelay.so"  #: of the self-test; its plan declares it
+WITNESS = "lib/libwitness.so"  #: relative to the prefix of mpicost
+SEPARATOR = " | "  #: between the parts of a circumstance
 HASH_SHOWN = 8  #: digits
 
 
-#: File names of the libraries that MPICH, Intel MPI and Open MPI are.
+#: File names of the libraries of MPICH, Intel MPI and Open MPI.
 OF_AN_MPI = re.compile(r"lib(p?mpi|p?mpich|mpi_\w+)\.so(\.\d+)*")
 
 
 def is_replacing(described: str) -> bool:
-    """Return whether one of the objects of :func:`describe_interposed` has the name of an MPI's own library."""
+    """Return whether an object of :func:`describe_interposed` is named like an MPI's own library."""
     names = (word.partition(" ")[0] for word in described.split(SEPARATOR))
     return any(map(OF_AN_MPI.fullmatch, names))
 
 
 def describe_standing(described: str) -> str:
-    """Describe in words where such objects stand: in front of the MPI, or in the place of its own library."""
+    """Say where such objects are: in front of the MPI, or in the place of its own library."""
     if is_replacing(described):
         return f"{described} stands in the place of the MPI's own library"
     return f"{described or 'nothing'} is loaded in front of the MPI"
 
 
 def list_interposed(run: Mapping[str, Any]) -> list[str]:
-    return [PurePath(each["path"]).name for each in run.get(INTERPOSED, ())]
+    return [PurePath(entry["path"]).name for entry in run.get(INTERPOSED, ())]
 
 
 def describe_interposed(objects: Sequence[Mapping[str, str]]) -> str:
-    """Describe objects by name and a hash of their instructions, without the self-test's; empty for none."""
-    named = [(PurePath(each["path"]).name, each["text"][:HASH_SHOWN]) for each in objects]
+    """Describe objects by name and hash of their code, without the self-test's library; empty for none."""
+    named = [(PurePath(entry["path"]).name, entry["text"][:HASH_SHOWN]) for entry in objects]
     return SEPARATOR.join(f"{name} ({text})" for name, text in named if name != DELAY_LIBRARY)
 
 
 def describe_below(run: Mapping[str, Any]) -> dict[str, str]:
-    """Describe the libraries below an MPI that a launch has loaded: version and hash of each, by its name."""
+    """Describe the loaded libraries below the MPI: version and hash, by name."""
     return {
-        each["name"]: f"{each['version']} ({each['text'][:HASH_SHOWN]})".lstrip()
-        for each in run.get(BELOW_RECORD, ())
+        library["name"]: f"{library['version']} ({library['text'][:HASH_SHOWN]})".lstrip()
+        for library in run.get(BELOW_RECORD, ())
     }
 
 
 def describe_differing_ranks(run: Mapping[str, Any]) -> str:
-    """Name a rank with other objects in front of its MPI than rank 0, in one line; empty if none has."""
+    """Name a rank with other objects in front of its MPI than rank 0, in one line; empty without one."""
     if ELSEWHERE not in run:
         return ""
-    ours, theirs = (", ".join(list_interposed(each)) or "nothing" for each in (run, run[ELSEWHERE]))
+    ours, theirs = (", ".join(list_interposed(record)) or "nothing" for record in (run, run[ELSEWHERE]))
     fix = "set LD_PRELOAD and /etc/ld.so.preload alike on all nodes"
     rank = run[ELSEWHERE]["rank"]
     return f"rank {rank} has loaded {theirs} in front of its MPI, and rank 0 {ours}; {fix}"
 
 
-INJECTION_PREFIX = "PLUMBLINE_DELAY_"  #: of every variable that the library reads or sets
-#: Set by the library: ``1`` in a launch that it delays, ``0`` in another
+INJECTION_PREFIX = "PLUMBLINE_DELAY_"  #: prefix of all variables that the library reads or sets
+#: The library sets it: ``1`` in a launch that it delays, else ``0``
 TOLD = f"{INJECTION_PREFIX}PLANTED"
-LIBRARY = f"lib/{DELAY_LIBRARY}"  #: below the prefix of mpicost
+LIBRARY = f"lib/{DELAY_LIBRARY}"  #: relative to the prefix of mpicost
 
 
 def describe_unplanned_injection(run: Mapping[str, Any], planted: bool) -> str:
-    """Describe a launch that was delayed and not planned so, or the other way round; empty for any other.
+    """Describe how the delays of a launch differ from its plan.
 
-    :param planted: whether the plan says that delays are planted into it
+    :param planted: whether delays are planned
     :returns: one line; empty if all is as planned
     """
     environment = run.get("environment", {})
@@ -87,5 +87,5 @@ def describe_unplanned_injection(run: Mapping[str, Any], planted: bool) -> str:
 
 
 def is_delayed(run: Mapping[str, Any]) -> bool:
-    """Return whether the library delayed this launch; it may delay only a fraction of launches."""
+    """Return whether the library delayed this launch: it may delay only a fraction of the launches."""
     return run.get("environment", {}).get(TOLD) == "1"

@@ -1,4 +1,4 @@
-"""The measurement of one case in one launch, whichever program made it; and who was held up in the launch."""
+"""The measurement of one case in one launch by any program, and the lateness of the launch's ranks."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from postprocess.base.formats import SECONDS, Unit
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The value that is judged, and what stands beside it."""
+    """The judged value and the figures that accompany it."""
 
-    #: Judged by all that compares: mpicost's steady time, OSU's fast quarter, IMB's mean. In ``unit``
+    #: The value that is compared, in ``unit``: mpicost's steady time, OSU's fast quarter, IMB's mean.
     value: float
     unit: Unit = SECONDS
-    #: mpicost's fastest trial, in ``unit``; None where a program tells no single trial
+    #: mpicost's fastest trial, in ``unit``; None for a program that does not report single trials
     best: float | None = None
-    #: All that a reference benchmark prints
+    #: All columns that a reference benchmark prints
     figures: Mapping[str, float] = field(default_factory=dict)
-    summary: TrialSummary | None = None  #: statistics of the trials, where there are trials
+    summary: TrialSummary | None = None  #: statistics of the trials, if there are trials
     record: CaseRecord | None = None  #: every trial, from mpicost
-    #: How far apart the cores of neighbouring ranks were; None where nothing tells
+    #: Latency between the cores of neighbouring ranks; None if unknown
     core_latency: CoreLatency | None = None
-    #: The mean of the trials, by which slow trials that are few are seen: mpicost's is filtered, as the papers
-    #: have it. None where it is what is judged.
+    #: The mean of the trials, which reveals a few slow trials: mpicost filters it as in the papers. None if the
+    #: mean itself is judged.
     headline: float | None = None
 
     @property
     def unseen(self) -> bool:
-        """Whether a program printed it as 0.00, as it does the rate of single bytes on a busy machine."""
+        """Whether a program printed 0.00, as happens to the rate of single bytes on a busy machine."""
         return self.record is None and self.value == 0
 
 
@@ -49,24 +49,24 @@ def measure_trials(record: CaseRecord) -> Measurement:
     )
 
 
-#: Least and most of a time from core to core, in seconds: mpicost waits a millisecond for a word.
+#: Smallest and largest time from core to core, in seconds: mpicost waits a millisecond for a word.
 CORE_LATENCIES = (1e-10, 1e-3)
 
 
 @dataclass(frozen=True)
 class CoreLatency:
-    """Time in which a word written by one rank is read by its neighbour, without MPI, in seconds.
+    """Seconds until a word written by one rank is read by its neighbour, without MPI.
 
-    None where the two did not run at the same time.
+    None if the two did not run at the same time.
     """
 
-    before: float | None  #: the case
-    after: float | None
+    before: float | None  #: before the case
+    after: float | None  #: after the case
 
 
 @dataclass(frozen=True, eq=False)
 class LaunchProvenance:
-    """Provenance of one launch: of mpicost by its own word, of OSU and IMB by their witness's."""
+    """Provenance of one launch: recorded by mpicost itself, and for OSU and IMB by their witness."""
 
     run: dict[str, Any]  #: the run record as written
 
@@ -84,12 +84,12 @@ class LaunchProvenance:
 
     @property
     def wrong(self) -> dict[str, str]:
-        """What arrived damaged, by variable of the case: only mpicost tells it case by case."""
+        """Damaged data by variable of the case: only mpicost reports it per case."""
         return {}
 
     @property
     def lateness(self) -> Lateness | None:
-        """Who was held up: only mpicost tells it."""
+        """The ranks' lateness: only mpicost records it."""
         return None
 
 
@@ -97,10 +97,10 @@ class LaunchProvenance:
 class TrialSummary:
     """Statistics of one case in one launch, over the m trials that are neither dropped nor late.
 
-    Times in the unit of the trials. ``kept + removed == m`` and ``removed <= candidates``.
+    Times are in the unit of the trials. ``kept + removed == m`` and ``removed <= candidates``.
     """
 
-    headline: float  #: mean of the kept trials, as the papers have it
+    headline: float  #: mean of the kept trials, as in the papers
     steady: float  #: mean of the fastest quarter
     median: float
     minimum: float
@@ -108,29 +108,29 @@ class TrialSummary:
     p99: float
     kept: int
     candidates: int  #: trials above 1.8 medians
-    removed: int  #: candidates that the filter took out, floor(m / 10) at most
-    filter_saturated: bool  #: there were more candidates than the filter may remove
-    bimodal: bool  #: a gap wider than 3 MAD parts the data, with 20 % or more on each side
+    removed: int  #: candidates that the filter removed, at most floor(m / 10)
+    filter_saturated: bool  #: whether there were more candidates than the filter may remove
+    bimodal: bool  #: whether a gap wider than 3 MAD splits the data, with at least 20 % on each side
 
 
 @dataclass(frozen=True, eq=False)
 class CaseRecord:
-    """All trials of one case in one launch, in the order they were run. Times in seconds."""
+    """All trials of one case in one launch, in the order of their execution. Times are in seconds."""
 
     routine: str
     peer: int
     bytes: int
-    t_max: NDArray[np.float64]  #: maximum over ranks of the local interval
-    t_min: NDArray[np.float64]  #: minimum over ranks of the local interval
+    t_max: NDArray[np.float64]  #: maximum over the ranks of the local interval
+    t_min: NDArray[np.float64]  #: minimum over the ranks of the local interval
     t_global: NDArray[np.float64]  #: last stop minus first start on the common clock
     skew: NDArray[np.float64]  #: last start minus first start
-    late: NDArray[np.bool_]  #: the trial missed its start window
+    late: NDArray[np.bool_]  #: whether the trial missed its start window
     summary: TrialSummary  #: recomputed from ``t_max``
-    pairs: tuple[PairTime, ...] = ()  #: all that played in a round of a tournament; else none
-    #: Largest of the ranks' mean times; of trials back to back only
+    pairs: tuple[PairTime, ...] = ()  #: all pairs of a round of a tournament; else empty
+    #: Largest mean time of a rank; only for trials back to back
     slowest_mean: float | None = None
-    core_latency: CoreLatency | None = None  #: None where no two ranks are neighbours
-    wrong: str = ""  #: what arrived damaged, in one line; empty if all data was right
+    core_latency: CoreLatency | None = None  #: None if no two ranks are neighbours
+    wrong: str = ""  #: description of damaged data, in one line; empty if all data was right
 
     @property
     def variable(self) -> str:
@@ -141,39 +141,40 @@ class CaseRecord:
 
 @dataclass(frozen=True, eq=False)
 class PairTime:
-    """What two ranks that played with each other in a round of a tournament took, in seconds."""
+    """Times of two ranks that played with each other in a round of a tournament, in seconds."""
 
     a: int  #: the lower rank
     b: int  #: the higher rank
     t: NDArray[np.float64]  #: per trial, the longer of the two local intervals, halved
 
 
-Interruption = tuple[float, float]  #: when it was over and how long it took, in seconds
+Interruption = tuple[float, float]  #: end and length, in seconds
 
 
 @dataclass(frozen=True)
 class RankLateness:
-    """One rank: the kernel's counts over the launch, and a probe of 40 ms after its last case. In seconds."""
+    """Kernel counts of one rank over the launch, and a probe of 40 ms after its last case, in seconds."""
 
     voluntary: int  #: context switches
     involuntary: int
     faults: int  #: minor page faults
-    quantum: float  #: the fastest piece of equal work, about a microsecond
-    span: float  #: of the probe
-    lost: float  #: by pieces that took more than twice the fastest
+    quantum: float  #: the fastest of many equal pieces of work, about a microsecond each
+    span: float  #: length of the probe
+    lost: float  #: in pieces that took more than twice the fastest
     longest: float
-    waited: float | None = None  #: ready to run, and another ran; None if the kernel does not tell
-    interrupts: int | None = None  #: of the CPUs that it may run on; None if the kernel does not tell
-    #: The longest, since the probe began; none of a rank that lost little
+    #: Time in which the rank was ready but another process ran; None if the kernel does not count it
+    waited: float | None = None
+    interrupts: int | None = None  #: on the CPUs that it may run on; None if the kernel does not count them
+    #: The longest interruptions since the probe began; empty if the rank lost little
     detours: tuple[Interruption, ...] = ()
-    holds: tuple[Interruption, ...] = ()  #: the longest waits of a millisecond and more, since 1970 (UTC)
+    holds: tuple[Interruption, ...] = ()  #: the longest waits of at least a millisecond, since 1970 (UTC)
 
 
 @dataclass(frozen=True)
 class Lateness:
-    """All ranks of a launch; simulated ones tell ``reach`` alone."""
+    """All ranks of a launch. Simulated ones have ``reach`` only."""
 
-    watched: float  #: seconds that the kernel's counts are of
-    ranks: tuple[RankLateness, ...] = ()  #: in their order
-    #: of each host, in the order of ``hosts``: median round trip with partners, of 8 bytes and of 32 KiB, in s
+    watched: float  #: seconds that the kernel's counts cover
+    ranks: tuple[RankLateness, ...] = ()  #: in rank order
+    #: by host, in the order of ``hosts``: median round trip to partners of 8 bytes and of 32 KiB, in s
     reach: tuple[tuple[float, float], ...] = ()

@@ -1,7 +1,8 @@
-"""What a user chooses to be measured, and how: each option once, with what the checks call it.
+"""The options that choose what is measured and how, each defined once, with their names in the checks.
 
-Parsing, "matches no case", the cases that a session misses and the command that measures a case again follow
-from :data:`OPTIONS`. What the user calls ``--bytes``, checks call ``sizes`` and a case ``bytes``.
+Parsing, the message "matches no case", the cases that a session misses and the command that measures a case
+again are derived from :data:`OPTIONS`. What the user calls ``--bytes`` is ``sizes`` in checks and ``bytes`` in
+a case.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,27 +19,27 @@ class SelectionOption:
     """An option of the commands that measure. No command has all of them."""
 
     flag: str
-    variable: str  #: of the checks: its key in ``Selection.choice``
-    part: str | None = None  #: of a case, by which it chooses cases; None if it chooses none
+    variable: str  #: name in the checks, and key in ``Selection.choice``
+    part: str | None = None  #: field of a case by which it chooses cases; None if it chooses none
     several: bool = False  #: whether it takes several values
-    kind: type = str  #: of a value
-    programs: tuple[str, ...] = tuple(PROGRAMS)  #: that have it
-    #: where not all of these do
+    kind: type = str  #: type of a value
+    programs: tuple[str, ...] = tuple(PROGRAMS)  #: programs that have it
+    #: programs by value, if not all of these accept every value
     of_value: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Value without the option, by program. A case that has another one is only measured with the option.
+    #: Value without the option, by program. A case with another value is only measured with the option.
     usual: Mapping[str, str | int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """What the parser of the command line calls it."""
+        """Name of the option in the parser of the command line."""
         return self.flag.removeprefix("--").replace("-", "_")
 
     def programs_with(self, value: Any) -> tuple[str, ...]:
-        """Return the programs that have the option, and can be told this value."""
+        """Return the programs that have the option and accept this value."""
         return self.programs if self.several else self.of_value.get(value, self.programs)
 
     def wanted(self, choice: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the values that were chosen; empty if none was, which leaves all of them."""
+        """Return the chosen values; empty if the option was not given, which means all values."""
         value = choice.get(self.variable)
         if self.several:
             return tuple(value or ())
@@ -49,7 +50,7 @@ class SelectionOption:
 
 
 def _count(flag: str, variable: str) -> SelectionOption:
-    """Return an option with a number, of the programs that have it."""
+    """Return an option with a number, for the programs that have it."""
     programs, usual = find_programs(variable), find_usual_values(variable)
     return SelectionOption(flag, variable, kind=int, programs=programs, usual=usual)
 
@@ -77,52 +78,53 @@ OPTIONS = (
     *(CACHE_STATE, SYNCHRONISER, TRIAL_COUNT, ROUND_COUNT, ITERATION_COUNT, BUDGET, STRICT),
 )
 
-#: Those that choose cases: a night with one of them is a part of a night.
+#: Options that choose cases: a night with one of them is a partial night.
 CHOOSING = tuple(option for option in OPTIONS if option.part)
 
-#: Flags that choose cases, and say how and where they run, beside the site; and whether each takes a value.
+#: Flags that choose cases, or say how and where they run, except the site; and whether they take a value.
 SELECTING = {
     **{option.flag: option.kind is not bool for option in OPTIONS if option not in (BUDGET, STRICT)},
     **dict.fromkeys(("--mpis", "--environment", "--family", "--time-limit", "--set-env"), True),
     "--oversubscribe": False,
 }
-#: Flags by which a night says how many launches of each case it takes.
+#: Flags that decide how many launches of each case a night takes.
 OF_LAUNCHES = {"--launches": True, BUDGET.flag: True}
-#: Flags that make a session a trial by hand, which counts as no night.
+#: Flags that make a session a manual trial, which does not count as a night.
 OF_A_TRIAL = ("--references", "--set-env", "--oversubscribe")
 
 
 def select_words(command: Sequence[str], flags: Mapping[str, bool]) -> list[str]:
-    """Select the words of a command that are these flags and their values.
+    """Select these flags and their values from the words of a command.
 
-    :param flags: whether each takes a value
+    :param flags: by flag, whether it takes a value
     """
-    found: list[str] = []
+    selected: list[str] = []
     words = iter(command)
     for word in words:
         flag, equals, _ = word.partition("=")
         if flag in flags:
             value = [next(words, "")] if flags[flag] and not equals else []
-            found += [word, *value]
-    return found
+            selected += [word, *value]
+    return selected
 
 
-# What else a choice may hold.
+# Other keys of a choice.
 
-AGAIN = "again"  #: what a confirmation run measures
-WANTED = "wanted"  #: exactly what rules ask for, in the place of routines, sizes and layouts
-LAUNCHES = "launches"  #: of each place that gets several
+AGAIN = "again"  #: the cases of a confirmation run
+WANTED = "wanted"  #: exactly the routines of rules, in place of routines, sizes and layouts
+LAUNCHES = "launches"  #: places that get several launches
 RESTING = "resting"  #: what a night leaves to a later one
 PLANTED = "planted"  #: environments whose launches are delayed
-AS_REFERENCES = "as_references"  #: trials and rounds as the references of each environment have them
+AS_REFERENCES = "as_references"  #: whether to use the trials and rounds of the references of each environment
 TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
-ROUNDS = "rounds"  #: in which programs are compared, or an MPI with its own settings
-FAMILY = "family"  #: whose sizes and trials are measured, of routines that others measure too
-VALIDATION = "validation"  #: how data is verified, in launches whose times are of no use; empty: it is not
-TOGETHER, APART = ("together", "apart")  #: benchmarks of one executable in a start, or each in its own
-VARIANTS = "variants"  #: settings that each round tries: name, and variables of the environment
+ROUNDS = "rounds"  #: rounds of a comparison of programs, or of an MPI with its own settings
+FAMILY = "family"  #: family whose sizes and trials are used, also for routines that others measure too
+#: how data is verified, in launches whose times are not used; empty without verification
+VALIDATION = "validation"
+TOGETHER, APART = ("together", "apart")  #: benchmarks of one executable in one start, or each in its own
+VARIANTS = "variants"  #: settings that each round tries: name, and environment variables
 
-#: All that a choice may hold: the type of each value, and whether it is a list of such.
+#: All keys of a choice, with the type of a value and whether it is a list of such values.
 KINDS: dict[str, tuple[type, bool]] = {
     **{option.variable: (option.kind, option.several) for option in OPTIONS},
     AGAIN: (dict, True),
@@ -140,7 +142,7 @@ KINDS: dict[str, tuple[type, bool]] = {
 
 
 def check_choice(choice: Mapping[str, Any]) -> None:
-    """Check that a choice read from a file has known keys, and values of the right type.
+    """Check that a choice read from a file has known keys and values of the right types.
 
     :raises ValueError: ``choice.KEY: what is wrong with it``.
     """
@@ -149,7 +151,7 @@ def check_choice(choice: Mapping[str, Any]) -> None:
             raise ValueError(f"choice.{name}: is no setting of a check")
         kind, several = KINDS[name]
         values = value if several and type(value) is list else [value]
-        if (several and type(value) is not list) or any(type(each) is not kind for each in values):
+        if (several and type(value) is not list) or any(type(entry) is not kind for entry in values):
             what = f"a list of {kind.__name__}" if several else kind.__name__
             raise ValueError(f"choice.{name}: {format_external(value)} is not {what}")
 
@@ -163,36 +165,36 @@ class WantedRoutine:
     layout: str  #: processes and processes per node, as ``4x2``
     routine: str
     sizes: tuple[int, ...]
-    peers: tuple[int, ...] = ()  #: of rank 0, where ranks play in pairs; none for all
+    peers: tuple[int, ...] = ()  #: of rank 0, if ranks play in pairs; empty for all
 
 
 def merge_wanted(found: Iterable[WantedRoutine]) -> list[WantedRoutine]:
-    """Merge what is wanted of a routine at one layout: a launch combines its sizes and partners."""
+    """Merge the sizes and partners of a routine at one layout, because a launch combines them."""
     merged: dict[tuple[str, ...], WantedRoutine] = {}
-    for each in found:
-        key = each.program, each.partition, each.layout, each.routine
-        known = merged.get(key, each)
-        sizes = tuple(sorted({*known.sizes, *each.sizes}))
-        peers = tuple(sorted({*known.peers, *each.peers}))
+    for routine in found:
+        key = routine.program, routine.partition, routine.layout, routine.routine
+        earlier = merged.get(key, routine)
+        sizes = tuple(sorted({*earlier.sizes, *routine.sizes}))
+        peers = tuple(sorted({*earlier.peers, *routine.peers}))
         merged[key] = WantedRoutine(*key, sizes, peers)
     return sorted(merged.values())
 
 
 def build_wanted_choice(found: Iterable[WantedRoutine]) -> dict[str, Any]:
-    """Build the choice that makes checks measure just these."""
+    """Build the choice that makes checks measure exactly these routines."""
     return {WANTED: [asdict(routine) for routine in merge_wanted(found)]}
 
 
 def select_wanted(choice: Sequence[Mapping[str, Any]] | None, **place: str) -> dict[str, WantedRoutine] | None:
-    """Select what is wanted at a place, as far as it is known, by routine; None where nothing was said."""
+    """Select the wanted routines at a place, by name; None without a choice. ``place`` may be partial."""
     if choice is None:
         return None
-    found = [
-        WantedRoutine(**{**each} | {"sizes": tuple(each["sizes"]), "peers": tuple(each["peers"])})
-        for each in choice
+    routines = [
+        WantedRoutine(**{**entry} | {"sizes": tuple(entry["sizes"]), "peers": tuple(entry["peers"])})
+        for entry in choice
     ]
-    here = [each for each in found if all(getattr(each, key) == place[key] for key in place)]
-    return {each.routine: each for each in here}
+    here = [routine for routine in routines if all(getattr(routine, key) == place[key] for key in place)]
+    return {routine.routine: routine for routine in here}
 
 
 @dataclass(frozen=True)
@@ -208,8 +210,8 @@ class RestingPlace:
 def find_resting_reason(
     choice: Iterable[Mapping[str, str]], partition: str, environment: str, program: str
 ) -> str:
-    """Find why a program does not measure an MPI in this session; empty where it does."""
-    resting = [RestingPlace(**each) for each in choice]
+    """Find why a program does not measure an MPI in this session; empty if it does."""
+    resting = [RestingPlace(**entry) for entry in choice]
     place = (partition, environment, program)
-    here = [each.reason for each in resting if (each.partition, each.environment, each.program) == place]
+    here = [entry.reason for entry in resting if (entry.partition, entry.environment, entry.program) == place]
     return here[0] if here else ""

@@ -1,7 +1,7 @@
-"""The plan: what a session is going to measure, written down before anything runs.
+"""The plan: what a session is going to measure, written before anything runs.
 
-Whatever is on the plan and has no result is seen. The checks write the plan, one file per launch;
-verdicts are given to the plan's cases and to no others.
+A planned case without a result is noticed. The checks write the plan, one file per launch; only cases of the
+plan get verdicts.
 """
 
 from __future__ import annotations
@@ -25,67 +25,67 @@ from site_configs.schema.fields import SESSION_GAP_MINUTES
 
 @dataclass(frozen=True)
 class SkippedCase:
-    """A case that is deliberately not run, and why, in one line."""
+    """A case that is deliberately not run, with the reason in one line."""
 
     case: Case
     reason: str
-    #: Because its program cannot be had, or not run on this MPI; else by the site's decision.
+    #: Whether the program is missing or does not run on this MPI; else the site decided so.
     unavailable: bool = False
-    no_program: bool = False  #: of these: whether its program cannot be had
-    #: Of these: whether that was known before anything was tried with this MPI, and is no failure of it
+    no_program: bool = False  #: if unavailable: whether the program is missing
+    #: If unavailable: whether that was known before anything was tried with this MPI, so that it is no failure
     foreseen: bool = False
 
 
 @dataclass(frozen=True)
 class PlannedLaunch:
-    """One start of the parallel program, and the cases it has to measure."""
+    """One start of the parallel program, and the cases that it measures."""
 
     test: str  #: ReFrame's unique name of the check
     partition: str  #: ``system:partition``
     environment: str
     program: str
-    library: str  #: text that the running program's MPI_Get_library_version must contain
+    library: str  #: text that MPI_Get_library_version of the running program must contain
     number: int  #: 1 for the first launch of these cases in the session
     trials: int
-    time_limit: float  #: seconds after which the launch is ended
+    time_limit: float  #: seconds after which the launch is killed
     exact: bool  #: whether time is simulated and repeats to the last digit
     cases: tuple[Case, ...]
-    skips: tuple[SkippedCase, ...] = ()  #: cases that would be in this launch
-    rounds: int = 1  #: of mpicost, in which each case has its share of the trials
-    start: str = ""  #: which start of its job it is, where a job has several
-    job_limit: float = 0.0  #: seconds after which the whole job is ended
-    benchmarks: tuple[Benchmark, ...] = ()  #: of OSU or IMB, that it runs
-    #: of its command line; all words behind the executable but the token
+    skips: tuple[SkippedCase, ...] = ()  #: cases that would otherwise be in this launch
+    rounds: int = 1  #: of mpicost: rounds that share out the trials of each case
+    start: str = ""  #: name of the start, if its job has several
+    job_limit: float = 0.0  #: seconds after which the whole job is killed
+    benchmarks: tuple[Benchmark, ...] = ()  #: that OSU or IMB runs
+    #: words of the command line behind the executable, without the token
     options: tuple[str, ...] = ()
-    #: What makes values of OSU or IMB comparable, by name; mpicost tells it in its records.
+    #: Facts that make values of OSU or IMB comparable, by name; mpicost has them in its records.
     method: dict[str, Any] = field(default_factory=dict)
-    #: By which the site expects classes of pairs to talk, as its site file has it.
+    #: Transports that the site expects between classes of pairs, as in its site file.
     transports: dict[str, str] = field(default_factory=dict)
-    #: Differences from its references that the site accepts, each with the reason.
+    #: Differences from its references that the site accepts, with their reasons.
     accepts: dict[str, str] = field(default_factory=dict)
-    #: What options and the shell set for it, which a launch behind its references must have had too.
+    #: Settings from options and the shell, which the launches behind its references must have had too.
     by_hand: dict[str, Any] = field(default_factory=dict)
-    #: Seconds that a night may take for all launches of these cases; 0 for one launch, whatever it takes.
+    #: Seconds that a night may take for all launches of these cases; 0 for one launch of any length.
     budget: float = 0.0
-    #: Between the ends of launches of two sessions, as the site has it.
+    #: Minutes between the ends of launches that separate two sessions, from the site.
     session_gap_minutes: int = SESSION_GAP_MINUTES
-    #: New for each launch, and wanted in its records: those of another launch say nothing of it.
+    #: New for each launch and required in its records, so that those of another launch are not taken for them.
     token: str = ""
     planted: bool = False  #: whether the self-test delays it
-    #: Whether it is of a confirmation run that the scheduler cannot keep off the slow nodes.
+    #: Whether it belongs to a confirmation run that the scheduler cannot keep off the slow nodes.
     anywhere: bool = False
-    #: whether ReFrame is to assert its values, as it does wherever references are asked
+    #: whether ReFrame asserts its values, as it does whenever references are used
     asserted: bool = True
-    validation: bool = False  #: whether it verifies data: its times are of no use
-    #: More than one where ranks are to be bound to hardware threads, so many to a core; its records prove it.
+    validation: bool = False  #: whether it verifies data; its times are not used then
+    #: More than one if ranks are bound to hardware threads, this many to a core; its records prove it.
     ranks_per_core: int = 1
-    #: Kind of the GPUs of which each rank is to have its own; its records prove it.
+    #: Kind of GPU of which each rank has its own; its records prove it.
     gpu: str = ""
-    threads: int = 0  #: of each process of IMB-MT; its output proves it. 0 for every other program
+    threads: int = 0  #: threads per process of IMB-MT, which its output proves; 0 for all other programs
     left_out: str = ""  #: what its check does not measure on this partition, and why, in one line for people
-    #: Folder of the library of the standard ABI that its program must run on; empty for another program.
+    #: Folder of the library of the standard ABI that its program must run on; empty for other programs.
     standard_abi: str = ""
-    in_container: bool = False  #: whether its program runs in one, which may hide facts of its nodes
+    in_container: bool = False  #: whether its program runs in a container, which may hide facts of its nodes
 
     def skip_all(self, reason: str) -> PlannedLaunch:
         skips = tuple(SkippedCase(case, reason) for case in self.cases)
@@ -97,7 +97,7 @@ class PlannedLaunch:
 
     @property
     def name(self) -> str:
-        """Unique within the session and fit for a file name; no name of ReFrame's has a dot."""
+        """Name that is unique in the session and fits a file name; ReFrame's names have no dots."""
         layout = self.all_cases[0].layout if self.all_cases else "none"
         where = self.partition.replace(":", "-")
         words = [self.test, where, self.environment, self.program, layout]
@@ -114,36 +114,36 @@ class PlannedLaunch:
 
     @property
     def executable(self) -> str:
-        """The executable of a start of OSU or IMB, which has it by its name."""
+        """The executable of a start of OSU or IMB."""
         return self.benchmarks[0].executable or self.benchmarks[0].name
 
     def records(self, session: Path) -> Path:
-        """Return the file into which the program writes its trials."""
+        """Return the file that the program writes its trials to."""
         return session / "raw" / f"{self.name}.jsonl"
 
     def output(self, session: Path) -> Path:
-        """Return the file with what a reference benchmark printed."""
+        """Return the file with the output of a reference benchmark."""
         return session / "raw" / f"{self.name}.txt"
 
     def witness(self, session: Path) -> Path:
-        """Return the file into which the witness of a reference benchmark writes what it ran on."""
+        """Return the file in which the witness of a reference benchmark records what it ran on."""
         return session / "raw" / f"{self.name}.witness.jsonl"
 
     def span(self, session: Path) -> Path:
-        """Return the file into which the job script writes when the program began and ended."""
+        """Return the file in which the job script records when the program began and ended."""
         return session / "raw" / f"{self.name}.times"
 
     def limits(self, session: Path) -> Path:
-        """Return the file into which the job script writes the limits of the shell that starts the program."""
+        """Return the file in which the job script records the limits of the shell that starts the program."""
         return session / "raw" / f"{self.name}.limits"
 
     def ending(self, session: Path) -> Path:
-        """Return the file into which the job script writes the program's exit code."""
+        """Return the file in which the job script records the program's exit code."""
         return session / "raw" / f"{self.name}.exit"
 
 
 def choose_token(session: Path, launch: PlannedLaunch) -> str:
-    """Choose the token of a launch: a new one, or that of the dry run which has planned it in this session.
+    """Choose the token of a launch: that of the session's dry run if it planned the launch, else a new one.
 
     :raises UsageError: if its plan file is damaged.
     """
@@ -156,12 +156,12 @@ def locate_plan_file(session: Path, launch: PlannedLaunch) -> Path:
 
 
 def write_launch(session: Path, launch: PlannedLaunch, durable: bool = True) -> None:
-    """Put one launch on the session's plan and make room for its results.
+    """Add one launch to the session's plan, and make the folder for its results.
 
-    :param durable: whether it is on disk afterwards; else :func:`sync_plan` is to follow
+    :param durable: whether to flush it to disk; if not, call :func:`sync_plan` afterwards
     """
     (session / "raw").mkdir(parents=True, exist_ok=True)
-    data = json.dumps(launch, default=vars).encode()  # all in C: a large cluster has 100,000 cases
+    data = json.dumps(launch, default=vars).encode()  # all in C, because a large cluster has 100,000 cases
     files.replace_files({locate_plan_file(session, launch): data}, durable)
 
 
@@ -171,12 +171,12 @@ def sync_plan(session: Path) -> None:
 
 
 def drop_plan(session: Path) -> None:
-    """Forget a session's plan, before another one is made in its place."""
+    """Delete a session's plan, before another one is made in its place."""
     shutil.rmtree(session / "plan")
 
 
 def read_plan(session: Path) -> list[PlannedLaunch]:
-    """Read every launch of a session's plan, sorted by name.
+    """Read all launches of a session's plan, sorted by name.
 
     :raises UsageError: if a file of the plan is damaged.
     """
@@ -186,10 +186,10 @@ def read_plan(session: Path) -> list[PlannedLaunch]:
 def read_launch_file(path: Path) -> PlannedLaunch:
     """Read one launch from its plan file. Raises UsageError if the file is damaged."""
     try:
-        told = read_json(path)
-        launch = parse_record(told, PlannedLaunch, exact=True)
-        _check_lists(told)
-        if len(set(launch.cases)) < len(launch.cases):  # one launch would count as two
+        value = read_json(path)
+        launch = parse_record(value, PlannedLaunch, exact=True)
+        _check_lists(value)
+        if len(set(launch.cases)) < len(launch.cases):  # else one launch would count as two
             raise ValueError("cases: one is there twice")
         return launch
     except (OSError, ValueError) as error:
@@ -197,15 +197,15 @@ def read_launch_file(path: Path) -> PlannedLaunch:
 
 
 def _check_lists(told: dict[str, Any]) -> None:
-    """Check that lists are there which are always written. Raises ValueError."""
-    needed = [(each, ("sizes", "options")) for each in told.get("benchmarks", ())]
+    """Check that lists which are always written are present. Raises ValueError."""
+    needed = [(benchmark, ("sizes", "options")) for benchmark in told.get("benchmarks", ())]
     for entry, names in [(told, ("skips", "benchmarks", "options")), *needed]:
         if lacking := [name for name in names if name not in entry]:
             raise ValueError(f"{lacking[0]}: is missing")
 
 
 def list_planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:
-    """List every case of the plan once, in the order of cases."""
+    """List the distinct cases of the plan, sorted."""
     return sort_cases({case for launch in launches for case in launch.all_cases})
 
 

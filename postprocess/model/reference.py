@@ -1,4 +1,4 @@
-"""What a case costs on a machine when all is well, and how much its launches differ."""
+"""The reference of a case: its cost on a healthy machine, and how much its launches differ."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import Any
 from postprocess.base.formats import SECONDS, Unit
 from postprocess.model.case import Case
 
-#: launches of a place that a calibration takes; a reference of fewer is not replaced by fewer
+#: launches of a place that a calibration takes; a reference is not replaced by one with fewer than both
 ENOUGH_LAUNCHES = 10
-#: Sessions below which the spread between them is mostly what other machines had
+#: Sessions below which their spread is mostly taken from other machines
 ENOUGH_SESSIONS = 3
-#: Sessions that a provisional reference learns from; then it stands still
+#: Sessions that a provisional reference learns from before it is frozen
 MOST_SESSIONS = 10
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Cost of a case on a healthy machine, on the logarithm: launches scatter by factors."""
+    """The reference of a case: its cost on a healthy machine.
+
+    Means and spreads are of the logarithm, because launches differ by factors.
+    """
 
     case: Case
     center: float  #: in ``unit``; exp of the mean of ln value over the sessions
@@ -26,15 +29,15 @@ class Reference:
     launches: int
     unit: Unit = SECONDS
     exact: bool = False  #: of simulated time, which repeats: any difference is a change
-    prior: Prior | None = None  #: from the other cases of its file; None if they are too few
-    evidence: SessionEvidence | None = None  #: None: all launches are of one session
-    #: What is known of its sessions beforehand; None: nothing is asked of sessions, as in simulated time
+    prior: Prior | None = None  #: from the other cases of its file; None if there are too few
+    evidence: SessionEvidence | None = None  #: None if all launches are of one session
+    #: Prior of the spread between sessions; None if sessions do not matter, as in simulated time
     session_prior: Prior | None = None
-    #: Median time from core to core of its launches, in seconds; None where nothing tells
+    #: Median time from core to core in its launches, in seconds; None if unknown
     core_latency: float | None = None
-    #: End (UTC) of the last launch behind it that was calibrated, not learned; empty where none is told
+    #: End (UTC) of its last launch that was calibrated, not learned; empty if unknown
     since: str = ""
-    #: The same of the papers' headline, which sees slow trials that are few; None where it is not told
+    #: Reference of the papers' headline, which reveals a few slow trials; None if unknown
     headline: Reference | None = None
 
     @property
@@ -44,23 +47,23 @@ class Reference:
 
     @property
     def few_sessions(self) -> bool:
-        """Whether other machines tell more of its sessions than this one does."""
+        """Whether the spread between sessions is mostly taken from other machines."""
         return self.session_prior is not None and self.sessions < ENOUGH_SESSIONS
 
     @property
     def moderated(self) -> tuple[float, float]:
         """Spread and its degrees of freedom, from its own launches and from similar cases."""
-        own = max(float(self.launches - self.sessions), 0.0)
-        return self.prior.moderate(self.spread, own) if self.prior else (self.spread, own)
+        degrees = max(float(self.launches - self.sessions), 0.0)
+        return self.prior.moderate(self.spread, degrees) if self.prior else (self.spread, degrees)
 
     @property
     def sessions(self) -> int:
-        """Sessions behind the center: bursts of launches."""
+        """Number of sessions behind the center."""
         return self.evidence.sessions if self.evidence else 1
 
     @property
     def days(self) -> tuple[int, ...]:
-        """The day of each session, numbered in any way; empty where none is told."""
+        """The day of each session as a number; empty if unknown."""
         return self.evidence.days if self.evidence else ()
 
     @property
@@ -71,23 +74,26 @@ class Reference:
 
 @dataclass(frozen=True)
 class SessionEvidence:
-    """What the sessions of a case tell of it, on ln value; see :mod:`postprocess.stats.sessions`."""
+    """Evidence from the sessions of a case, on ln value; see :mod:`postprocess.stats.sessions`."""
 
     sessions: int
     inverse_launches: float  #: mean over the sessions of 1 / launches
-    between: float = 0.0  #: variance of the means of the sessions; 0 of one session
-    #: Of each session, as :func:`postprocess.stats.sessions.number_day` numbers them
+    between: float = 0.0  #: variance of the means of the sessions; 0 for one session
+    #: By session, numbered as in :func:`postprocess.stats.sessions.number_day`
     days: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known of a spread beside a case's own values; see :mod:`postprocess.stats.priors`."""
+    """Prior knowledge of a spread; see :mod:`postprocess.stats.priors`."""
 
     spread: float  #: typical standard deviation of ln headline, between launches or sessions
-    degrees: float  #: of freedom that it is worth
+    degrees: float  #: degrees of freedom that the prior is worth
 
     def moderate(self, own: Any, degrees: float) -> tuple[Any, float]:
-        """Combine a case's own spread (one or an array) with that of similar cases."""
+        """Combine a case's own spread, a number or an array, with the prior.
+
+        Return the spread and its degrees of freedom.
+        """
         worth = degrees + self.degrees
         return ((degrees * own**2 + self.degrees * self.spread**2) / worth) ** 0.5, worth

@@ -8,11 +8,11 @@ from typing import Any
 from postprocess.base.formats import utc_now
 from postprocess.model.options import AS_REFERENCES
 
-LOCAL = "local"  #: the site that no option names: the machine at hand
+LOCAL = "local"  #: the site without an option: this machine
 
 
 def list_site_words(site: str) -> list[str]:
-    """List the words of a command that choose a site; none for the machine at hand."""
+    """List the words of a command that choose a site; empty for this machine."""
     return [] if site == LOCAL else ["--site", site]
 
 
@@ -25,12 +25,12 @@ class Selection:
     choice: dict[str, Any] = field(default_factory=dict)  #: variables of the checks, by name
     launches: int = 1
     set_env: dict[str, dict[str, str]] = field(default_factory=dict)  #: by environment
-    verbose: Mapping[str, str] = field(default_factory=dict)  #: variables of every launch, beside them
+    verbose: Mapping[str, str] = field(default_factory=dict)  #: variables of every launch, in addition
     oversubscribe: bool = False
-    shell: dict[str, str] = field(default_factory=dict)  #: of its variables those that steer an MPI
+    shell: dict[str, str] = field(default_factory=dict)  #: those of the shell's variables that influence an MPI
     checks: Path | None = None  #: a check file, or a directory of them; None for all of Plumbline's
-    tag: str = "nightly"  #: of the checks that are wanted; empty for all
-    only_looking: bool = False  #: the site may be another machine's
+    tag: str = "nightly"  #: of the wanted checks; empty for all
+    only_looking: bool = False  #: whether the site may be that of another machine
     side_by_side: bool = False  #: whether launches may run beside each other and beside builds
 
 
@@ -41,29 +41,29 @@ class Request:
     site: str
     selection: Selection
     families: Sequence[str] | None = None
-    launches: int | None = None  #: of each case; None where a night chooses
+    launches: int | None = None  #: of each case; None if a night chooses
     strict: bool = False
     json_file: Path | None = None
     junit_file: Path | None = None
     openmetrics_file: Path | None = None
-    on_failure: str = ""  #: a command of the shell that gets the summary if the session fails
-    rerun_options: Sequence[str] = ()  #: that a case measured again must be given too
-    #: Where a calibration writes, and where references are looked for first.
+    on_failure: str = ""  #: a shell command that gets the summary if the session fails
+    rerun_options: Sequence[str] = ()  #: options that a rerun of a case needs too
+    #: Where a calibration writes, and where references are looked up first.
     references: Path | None = None
-    #: Minutes between the first fresh launches of what is slow and further ones; None: a share of the night.
+    #: Minutes between the first retest of slow cases and further ones; None for a share of the night.
     confirm_after: int | None = 0
 
 
-#: a night waits for a tenth of the time that it took, unless it is told how long
+#: a night waits for a tenth of its duration unless a time is given
 CONFIRM_SHARE = 10
 
 
 @dataclass(frozen=True)
 class Session:
-    """What is known of a session from its beginning."""
+    """What is known of a session when it begins."""
 
     directory: Path
-    mode: str  #: the command that opened it, as ``nightly``; or its part in one, as ``nightly-fresh``
+    mode: str  #: the command that opened it, such as ``nightly``, or its part in one, such as ``nightly-fresh``
     site: str
     command: Sequence[str]
     strict: bool
@@ -76,5 +76,5 @@ class Session:
 
 
 def use_reference_trials(selection: Selection) -> Selection:
-    """Return the selection with the trials and rounds of the references, of which the user's own go first."""
+    """Return the selection with the trials and rounds of the references; the user's own take precedence."""
     return replace(selection, choice={**selection.choice, AS_REFERENCES: True})

@@ -1,4 +1,4 @@
-"""The verdict: one word per case from a closed list, and what the words mean for the exit status."""
+"""The verdict: one word per case from a closed list, and its meaning for the exit status."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from postprocess.model.measurement import TrialSummary
 
 
 class Standing(Enum):
-    """What a verdict means for the session."""
+    """The meaning of a verdict for the session."""
 
     GOOD = "good"
-    OPEN = "open"  #: nothing failed, and nothing is proven: a strict session fails by it
+    OPEN = "open"  #: nothing failed and nothing is proven; a strict session fails
     FAILED = "failed"
 
 
 class Seen(Enum):
-    """How the value looked beside its reference, before anything was measured again."""
+    """How the value compared with its reference before anything was measured again."""
 
     INSIDE = "inside"
     SLOW = "slow"
     FAST = "fast"
-    UNHELD = "unheld"  #: there is a value, and nothing to hold it against
-    NOTHING = "nothing"  #: there is no value that counts
+    UNHELD = "unheld"  #: there is a value, but no reference to compare it with
+    NOTHING = "nothing"  #: there is no valid value
 
 
 class Verdict(str, Enum):
-    """What is said of a case. The list is closed: a new word is a change of the package's contract.
+    """The verdict on a case. The list is closed: a new word changes the package's contract.
 
-    A member is its word, its gravity (reports begin with the greatest), what it means, its sign in reports and
+    A member has its word, its gravity (reports begin with the greatest), its standing, its sign in reports and
     its letter in a history. Whatever depends on the verdict is computed from these.
     """
 
@@ -54,7 +54,7 @@ class Verdict(str, Enum):
         sign: str = "✗",
         letter: str = "!",
     ) -> Verdict:
-        """Make a member of its word and what is known of it."""
+        """Create a member from its word and its properties."""
         verdict = str.__new__(cls, word)
         verdict._value_ = word
         verdict.gravity, verdict.standing, verdict.seen = gravity, standing, seen
@@ -64,20 +64,20 @@ class Verdict(str, Enum):
     PASS = "pass", 0, Standing.GOOD, Seen.INSIDE, "✓", "."  #: inside its band
     #: slower than its band allows
     REGRESSED = "regressed", 80, Standing.FAILED, Seen.SLOW, "✗", "R"
-    #: slow again, but no more than other hours may bring: the next night decides
+    #: slow again, but within what other hours may bring: the next night decides
     SUSPECT = "suspect", 50, Standing.OPEN, Seen.SLOW, "!", "s"
-    CLEARED = "cleared", 10, Standing.GOOD, Seen.SLOW, "✓", "c"  #: looked slow, did not repeat
+    CLEARED = "cleared", 10, Standing.GOOD, Seen.SLOW, "✓", "c"  #: looked slow, but did not repeat
     #: suspiciously faster than its band allows
     FAST = "fast", 20, Standing.GOOD, Seen.FAST, "»", "f"
     INCORRECT = "incorrect", 120  #: wrong data, wrong MPI, or a record that contradicts itself
     INCOMPLETE = "incomplete", 90  #: planned, but no whole result arrived
     CRASHED = "crashed", 110  #: the program died or returned non-zero
     TIMEOUT = "timeout", 100  #: the launch ran into its time limit
-    #: measured, but nothing to hold it against
+    #: measured, but without a reference
     NO_REFERENCE = "no-reference", 60, Standing.FAILED, Seen.UNHELD, "?", "-"
-    #: no gross change, but too few sessions or launches are known
+    #: no gross change, but its reference has too few sessions or launches
     PROVISIONAL = "provisional", 40, Standing.OPEN, Seen.INSIDE, "~", "p"
-    #: the reference is of another method or program
+    #: the reference is for another method or program
     NOT_COMPARABLE = "not-comparable", 70, Standing.FAILED, Seen.UNHELD, "≠", "n"
     #: deliberately not run, with its reason
     SKIPPED = "skipped", 30, Standing.OPEN, Seen.NOTHING, "–", " "
@@ -87,105 +87,111 @@ class Verdict(str, Enum):
 
     @property
     def tone(self) -> str:
-        """``good``, ``bad``, or ``fair`` where nothing failed and people should look."""
+        """``good``, ``bad``, or ``fair`` if nothing failed but people should look."""
         if self.standing is Standing.FAILED:
             return "bad"
         return "fair" if self.standing is Standing.OPEN or self.seen is Seen.FAST else "good"
 
 
 def select_verdicts(*said: Standing | Seen) -> frozenset[Verdict]:
-    return frozenset(each for each in Verdict if each.standing in said or each.seen in said)
+    return frozenset(verdict for verdict in Verdict if verdict.standing in said or verdict.seen in said)
 
 
 FAILED = select_verdicts(Standing.FAILED)
 HEALTHY = frozenset(Verdict) - FAILED
 STRICT_HEALTHY = select_verdicts(Standing.GOOD)
-#: Of what was held against its reference: every other value is none of the machine's speed.
+#: Verdicts from a comparison with the reference: other values say nothing about the machine's speed.
 JUDGED = select_verdicts(Seen.INSIDE, Seen.SLOW, Seen.FAST)
 INSIDE = select_verdicts(Seen.INSIDE)
 LOOKED_SLOW = select_verdicts(Seen.SLOW)
 WITHOUT_VALUE = select_verdicts(Seen.NOTHING)
 #: Healthy because nothing was asserted
 UNASSERTED = select_verdicts(Standing.OPEN) - LOOKED_SLOW
-#: Healthy, and outside of the band
-WORTH_A_LOOK = frozenset(each for each in JUDGED - INSIDE if each.tone == "fair")
-#: Verdicts of a launch that failed, the worst first: what one of several says of a case counts for the case.
-FAILED_LAUNCH = tuple(sorted(WITHOUT_VALUE & FAILED, key=lambda each: -each.gravity))
+#: Healthy, but outside the band
+WORTH_A_LOOK = frozenset(verdict for verdict in JUDGED - INSIDE if verdict.tone == "fair")
+#: Verdicts of a failed launch, the worst first: the worst one counts for a case.
+FAILED_LAUNCH = tuple(sorted(WITHOUT_VALUE & FAILED, key=lambda verdict: -verdict.gravity))
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """A case with its verdict and everything the verdict rests on. Values are in ``unit``."""
+    """A case with its verdict and the facts behind it. Values are in ``unit``."""
 
     case: Case
     verdict: Verdict
     reason: str = ""  #: one line for people; empty for ``pass``
-    value: Amount | None = None  #: that is judged: of mpicost the median of its launches' steady times
+    value: Amount | None = None  #: the judged value: for mpicost the median of its launches' steady times
     unit: formats.Unit = formats.SECONDS
     reference: Amount | None = None
     band: tuple[Amount, Amount] | None = None  #: (lower, upper)
     launches: int = 0  #: launches behind ``value``
     reference_launches: int = 0  #: launches behind ``reference``
     summary: TrialSummary | None = None
-    rerun: str = ""  #: command that measures just this case again
-    #: Every column of the row of a program without trials, by its header words.
+    rerun: str = ""  #: command that measures only this case again
+    #: All columns of a row of a program without trials, by header words.
     figures: Mapping[str, float] = field(default_factory=dict, hash=False)
-    #: Share of false alarms if all cases as unlikely as this one, or more so, were alarms (Benjamini-Hochberg).
+    #: Share of false alarms if all cases at least as unlikely as this one were alarms (Benjamini-Hochberg).
     q: Amount | None = None
-    #: Smallest slowdown, as a fraction, that one night calls with 90% probability.
+    #: Smallest slowdown, as a fraction, that one night detects with 90% probability.
     detectable: Amount | None = None
-    detectable_soon: Amount | None = None  #: and that three nights call
-    detectable_learned: Amount | None = None  #: and that ten call once the reference has learned all it may
-    spread: Amount | None = None  #: of ln value about its reference: of launches, sessions, days and center
-    degrees: Amount | None = None  #: of freedom behind the spread
-    headline: Amount | None = None  #: the papers' filtered mean, median of the launches; None without trials
+    detectable_soon: Amount | None = None  #: the same for three nights
+    #: the same for ten nights once the reference has learned from all its sessions
+    detectable_learned: Amount | None = None
+    #: of ln value about its reference: between launches, sessions and days, and of the center
+    spread: Amount | None = None
+    degrees: Amount | None = None  #: degrees of freedom of the spread
+    #: the papers' filtered mean, as a median over the launches; None without trials
+    headline: Amount | None = None
     headline_reference: Amount | None = None
     headline_limit: Amount | None = None  #: beyond which it is slow
-    by_headline: bool = False  #: whether it is the headline that is slow, not the value: slow trials are few
+    by_headline: bool = False  #: whether the headline is slow but the value is not, because few trials are slow
     expected: str = ""  #: why this failure is expected; empty if it is not
-    provisional: bool = False  #: whether the reference knows too few sessions or launches
-    #: Of a case that is not comparable: what only a new calibration mends, said of its reference, such as ``is
-    #: of another compiler``. Empty where the launch itself can be mended.
+    provisional: bool = False  #: whether the reference has too few sessions or launches
+    #: For a case that is not comparable: why its reference must be calibrated anew, such as ``is of another
+    #: compiler``. Empty if the launch itself can be mended.
     outdated: str = ""
-    #: Of ranks that lay elsewhere: how many times as long a word takes from one to the next as in the reference
+    #: For ranks on other cores: the core-to-core latency relative to the reference
     latency_ratio: Amount | None = None
-    #: what slows it together with many others, in one line; empty for a case by itself
+    #: common cause of this and many other slow cases, in one line; empty for a case by itself
     cause: str = ""
-    #: Hosts that a cleared case was slow on, where it was fine on others alone. Of the log of alarms only.
+    #: Hosts on which a cleared case was slow while it was fine on others. Only in the log of alarms.
     slow_on: tuple[str, ...] = ()
-    #: Whether nothing judges it, as its ranks lay where those of no reference did, without a gross change. Of
-    #: the session itself only.
+    #: Whether it cannot be judged because its ranks were on cores that no reference covers, without a gross
+    #: change. Only in the session itself.
     elsewhere: bool = False
-    #: Time from core to core that the reference's launches had, in seconds. Of the session itself only.
+    #: Core-to-core time of the reference's launches, in seconds. Only in the session itself.
     core_latency: float | None = None
 
     @property
     def beyond(self) -> bool:
-        """Whether the value lies outside its band, whatever follows from that."""
+        """Whether the value is outside its band, whatever follows from that."""
         if self.value is None or self.band is None:
             return False
         return not self.band[0] <= self.value <= self.band[1]
 
     @property
     def too_slow(self) -> bool:
-        """Whether it lies outside on the slow side; of a reference of few launches that alone fails nothing."""
+        """Whether the value is beyond the slow limit.
+
+        With a reference of few launches this alone fails nothing.
+        """
         return self.beyond and (self.slowdown or 0.0) > 1
 
     @property
     def slow_headline(self) -> bool:
-        """Whether its headline lies beyond its own limit."""
+        """Whether the headline is beyond its own limit."""
         if not self.headline or not self.headline_limit:
             return False
         return formats.compute_slowdown(self.headline, self.headline_limit, self.unit) > 1
 
     @property
     def published(self) -> float | None:
-        """What the papers publish of it: the headline, or the value of a program without trials."""
+        """What the papers publish: the headline, or the value of a program without trials."""
         return self.value if self.headline is None else self.headline
 
     @property
     def slowdown(self) -> float | None:
-        """How many times as slow as its reference: above 1 is worse in every unit. None if unknown."""
+        """How many times as slow as its reference it is: above 1 is worse in every unit. None if unknown."""
         if not self.value or not self.reference:
             return None
         return formats.compute_slowdown(self.value, self.reference, self.unit)
@@ -193,7 +199,7 @@ class CaseResult:
     def counts_as_healthy(self, strict: bool) -> bool:
         """Return whether the result counts towards exit status 0.
 
-        A failure that is expected may, but not strictly; nor, then, what a provisional reference says.
+        An expected failure does, unless ``strict``; a provisional result does not if ``strict``.
         """
         if strict:
             return is_healthy(self.verdict, strict) and not self.provisional
@@ -236,7 +242,7 @@ class CaseResult:
 
 
 def describe_unjudged(error: Exception) -> str:
-    """Describe why a case that was measured is not judged, by a fault that is no launch's."""
+    """Describe why a measured case is not judged, for a fault that is not its launch's."""
     return f"cannot be judged: {type(error).__name__}: {error}; its trials are kept"
 
 
@@ -254,8 +260,8 @@ def is_healthy(verdict: Verdict, strict: bool) -> bool:
 def compute_exit_status(results: Iterable[CaseResult], strict: bool) -> int:
     """Return 0 if at least one case was measured and every one is healthy, else 1."""
     results = list(results)
-    own = HEALTHY - WITHOUT_VALUE  # of its own, whatever is expected of it
-    ran = any(result.value is not None or result.verdict in own for result in results)
+    done = HEALTHY - WITHOUT_VALUE  # apart from failures that are expected
+    ran = any(result.value is not None or result.verdict in done for result in results)
     return 0 if ran and all(result.counts_as_healthy(strict) for result in results) else 1
 
 
@@ -272,5 +278,5 @@ class RecordError(Exception):
 
 
 def find_varying_fields(results: Sequence[CaseResult], names: Sequence[str]) -> tuple[str, ...]:
-    """Find the fields among ``names`` in which the cases differ."""
+    """Return those of ``names`` in which the cases differ."""
     return tuple(name for name in names if len({getattr(r.case, name) for r in results}) > 1)

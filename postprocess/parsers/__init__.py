@@ -1,1 +1,1 @@
-"""Program output to records, strictly: mpicost, OSU, IMB, the witness, ReFrame's report."""
+"""Strict parsers of program output: mpicost, OSU, IMB, the witness, ReFrame's report."""

@@ -1,7 +1,7 @@
-"""Read what the programs of ``suite/bindings`` print, and compute the times of a launch over those in C.
+"""Read the output of the programs in ``suite/bindings``, and compute the times of a launch relative to C.
 
-A launch has several rounds, each a start of C and one of the language. Their output is kept as it came, each
-behind a line that tells round, language and the library that it had to run on.
+A launch has several rounds, each with one start of C and one of the language. Their output is kept unchanged,
+each behind a line with the round, the language and the library that it had to run on.
 """
 
 import math
@@ -20,34 +20,34 @@ from site_configs.mpi.family import is_library
 
 @dataclass(frozen=True)
 class Exchange:
-    """The level of threads and the times of one start."""
+    """The thread level and the times of one start."""
 
-    level: str  #: of threads that was provided: ``single`` or ``multiple``
-    seconds: Mapping[Case, float]  #: of a call, the least of the batches
+    level: str  #: provided thread level: ``single`` or ``multiple``
+    seconds: Mapping[Case, float]  #: of a call, the minimum of the batches
 
 
 def read_exchange(output: str, library: str, sizes: Sequence[int] = ()) -> Exchange:
-    """Read the output of a start, whole and right.
+    """Read the output of a start, which must be complete and correct.
 
-    :param sizes: in bytes, rising; none for those that the ping-pong has
-    :raises RecordError: for whatever is wrong, in one line
+    :param sizes: in bytes, rising; if empty, those of the ping-pong
+    :raises RecordError: for any fault, in one line
     """
     lines = [line.split() for line in output.splitlines() if line.strip()]
     world = next((line for line in lines if line[0] == "world" and len(line) > 3), None)
     if world is None:
         raise RecordError(Verdict.INCOMPLETE, "said nothing of its world")
-    said = " ".join(world[3:])
+    loaded = " ".join(world[3:])
     if world[1] != str(RANKS):
         what = f"world of {world[1]}, not of {RANKS}: the launcher does not belong to the library that "
-        raise RecordError(Verdict.INCORRECT, f"{what}was loaded, {said[:60]}")
-    if not is_same_library(said, library):
-        what = f"wrong library: it ran on {said[:60]}, not on {library[:60]}"
+        raise RecordError(Verdict.INCORRECT, f"{what}was loaded, {loaded[:60]}")
+    if not is_same_library(loaded, library):
+        what = f"wrong library: it ran on {loaded[:60]}, not on {library[:60]}"
         raise RecordError(Verdict.INCORRECT, what)
     try:
-        own = [line for line in lines if line[0] in (*ROUTINES, "end")]
-        found = {(line[0], int(line[1])): line[2:] for line in own[:-1]}
-        wrong = {case: math.ceil(float(rest[0])) for case, rest in found.items()}
-        times = {case: [float(word) for word in rest[1:]] for case, rest in found.items()}
+        expected_lines = [line for line in lines if line[0] in (*ROUTINES, "end")]
+        rows = {(line[0], int(line[1])): line[2:] for line in expected_lines[:-1]}
+        wrong = {case: math.ceil(float(rest[0])) for case, rest in rows.items()}
+        times = {case: [float(word) for word in rest[1:]] for case, rest in rows.items()}
     except (ValueError, IndexError, OverflowError):
         raise RecordError(Verdict.INCORRECT, "a line that is none of ours") from None
     for (routine, bytes_), count in wrong.items():
@@ -55,26 +55,26 @@ def read_exchange(output: str, library: str, sizes: Sequence[int] = ()) -> Excha
             what = f"wrong data: {routine} of {size(bytes_)}: {plural(count, 'wrong number')} received"
             raise RecordError(Verdict.INCORRECT, what)
     planned = list_cases(sizes or [bytes_ for routine, bytes_ in times if routine == ROUTINES[0]])
-    if [*times] != planned or len(own) != len(planned) + 1 or own[-1] != ["end"]:
+    if [*times] != planned or len(expected_lines) != len(planned) + 1 or expected_lines[-1] != ["end"]:
         raise RecordError(Verdict.INCOMPLETE, "ended before its last case")
-    if any(len(each) != BATCHES or not all(0 < t < math.inf for t in each) for each in times.values()):
+    if any(len(seconds) != BATCHES or not all(0 < t < math.inf for t in seconds) for seconds in times.values()):
         raise RecordError(Verdict.INCORRECT, f"a case has not {BATCHES} times above 0")
     level = "single" if world[2] == "0" else "multiple"
-    return Exchange(level, {case: min(each) for case, each in times.items()})
+    return Exchange(level, {case: min(seconds) for case, seconds in times.items()})
 
 
 def is_same_library(said: str, wanted: str) -> bool:
-    """Return whether a library is the wanted one; a binding that knows no more names the loaded file."""
+    """Return whether a library is the wanted one; a path is compared with the loaded file."""
     if wanted.startswith("/"):
         return Path(said).resolve().is_relative_to(Path(wanted).resolve())
     return is_library(said, wanted)
 
 
 HEAD = re.compile(r"# round ([0-9]{1,9}), ([a-z0-9_-]{1,40}), on (.*)\n")
-VERSION = "1"  #: of what the programs print, which say none
-REPETITIONS = "#repetitions"  #: column: batches of all rounds
+VERSION = "1"  #: of the programs' output, which has none itself
+REPETITIONS = "#repetitions"  #: column: batches in all rounds
 TIME, C_TIME = "time (s)", "C (s)"  #: columns: seconds of a call
-COLUMNS = {SECONDS: TIME, RATIO: RATIO}  #: what is judged, by unit
+COLUMNS = {SECONDS: TIME, RATIO: RATIO}  #: judged column, by unit
 
 
 def format_start(number: int, language: str, library: str, output: str) -> str:
@@ -82,7 +82,7 @@ def format_start(number: int, language: str, library: str, output: str) -> str:
 
 
 def parse_bindings(text: str) -> ProgramOutput:
-    """Parse the output of a launch of one language: of each case the median of its rounds.
+    """Parse the output of a launch of one language: for each case the median of its rounds.
 
     :raises RecordError: with the verdict on the launch.
     """
@@ -90,29 +90,31 @@ def parse_bindings(text: str) -> ProgramOutput:
     rounds: dict[str, dict[Case, list[float]]] = {}
     for number, language, library, output in zip(*(parts[n::4] for n in range(4)), strict=True):
         try:
-            found = read_exchange(output, library)
+            exchange = read_exchange(output, library)
         except RecordError as error:
             raise RecordError(error.verdict, f"round {number}, {language}: {error}") from None
-        for case, seconds in found.seconds.items():
+        for case, seconds in exchange.seconds.items():
             rounds.setdefault(language, {}).setdefault(case, []).append(seconds)
     if C not in rounds:
         raise RecordError(Verdict.INCOMPLETE, "no start of C is there")
     language = next((name for name in rounds if name != C), C)
-    own, basis = rounds[language], rounds[C]
-    counts = {len(values) for each in (own, basis) for values in each.values()}
-    if own.keys() != basis.keys() or len(counts) != 1:
+    times, basis = rounds[language], rounds[C]
+    counts = {len(values) for cases in (times, basis) for values in cases.values()}
+    if times.keys() != basis.keys() or len(counts) != 1:
         raise RecordError(Verdict.INCOMPLETE, "rounds of C and of the language are not the same")
     tables = []
     for routine in ROUTINES:
         rows = [
-            TableRow(case[1], build_values(own[case], basis[case]), True) for case in own if case[0] == routine
+            TableRow(case[1], build_values(times[case], basis[case]), True)
+            for case in times
+            if case[0] == routine
         ]
         tables.append(OutputTable(f"{routine}.{language}", tuple(rows[0].values), tuple(rows), RANKS))
     return ProgramOutput(VERSION, tuple(tables))
 
 
 def build_values(own: Sequence[float], basis: Sequence[float]) -> dict[str, float]:
-    """Build the columns of a case; a ratio is taken within its round."""
+    """Build the columns of a case. Ratios are taken within a round."""
     return {
         RATIO: statistics.median(mine / c for mine, c in zip(own, basis, strict=True)),
         TIME: statistics.median(own),

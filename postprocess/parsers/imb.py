@@ -1,9 +1,9 @@
-"""The tables of one start of an Intel MPI Benchmarks program (MPI1, NBC, RMA, EXT, IO, MT), from its output.
+"""Parse the output of one start of an Intel MPI Benchmarks program (MPI1, NBC, RMA, EXT, IO, MT).
 
-A header with facts of the run, then one table per benchmark, process count and mode; each has a title
+It has a header with facts of the run, then one table per benchmark, process count and mode. A table has a title
 of a few comments and a line of header words. The last line says that all processes come to their end.
-``IMB-MT`` lists no benchmarks, and its last line is a blank one: where it is cut off between two tables, the
-plan tells which are missing.
+``IMB-MT`` lists no benchmarks, and its last line is blank: if it is cut off between two tables, only the plan
+reveals the missing ones.
 """
 
 import re
@@ -21,7 +21,7 @@ COUNTED = frozenset({"#repetitions", "Msg/sec"})  #: columns of whole numbers
 FAILED = ("out-of-mem", "time-out", "int-overflow")
 TITLE_OF_OSU = "# OSU "
 
-#: That of IMB-IO has the rule below it in the same line.
+#: The banner of IMB-IO has the rule below it in the same line.
 _BANNER = re.compile(r"# {1,9}Intel ?\(R\) MPI Benchmark(?:s| Suite) V?([^,]{1,40}), (.{1,60}?)(?:#-{9,90})?")
 PART_OF_THREADS = "MT part"
 _LISTED = re.compile(r"# (?:\(Multi-\))?([A-Za-z0-9_]{1,60})")
@@ -29,26 +29,25 @@ _BENCHMARKING = re.compile(r"# Benchmarking ([A-Za-z0-9_-]{1,60})")
 _INVALID = re.compile(r"# !! Benchmark ([A-Za-z0-9_-]{1,60}) invalid for ([0-9]{1,9}) processes !!")
 _PROCESSES = re.compile(r"# #processes = ([0-9]{1,9})(?:; rank order \(rowwise\):| \(threads: ([0-9]{1,9})\))?")
 _WINDOW = re.compile(r"# window_size = ([0-9]{1,9})")
-_BARREN = "# NO SUCCESSFUL EXECUTIONS"  #: in the place of the processes, and no rows
+_BARREN = "# NO SUCCESSFUL EXECUTIONS"  #: instead of the processes, if there are no rows
 _GROUPS = re.compile(r"# \( ([0-9]{1,9}) groups of ([0-9]{1,9}) processes each running simultaneous \)")
 _WAITING = re.compile(r"# \( ([0-9]{1,9}) additional process(?:es)? waiting in MPI_Barrier\)")
 _RANKS = re.compile(r"#(?: Group {1,4}[0-9]{1,9}: )?[0-9 .]*")
 _MODE = re.compile(r"# {1,9}MODE: ((?:NON-)?AGGREGATE)")
-#: what a program that checks its data prints, on any rank, when the data it received is wrong
+#: what a program that checks its data prints, on any rank, if received data is wrong
 _WRONG = re.compile(
     r"[0-9]{1,9}: Error |Process [0-9]{1,9}: Got invalid buffer|!!! Benchmark unsuccessful|CHECK FAILURES: "
 )
 
 
 def parse_imb(text: str) -> text_output.ProgramOutput:
-    """Parse the tables of one start of an IMB program. Linear in time and memory.
+    """Parse the output of one start of an IMB program. Linear in time and memory.
 
-    A size without numbers (out of memory, out of time, too large for an int) is one of its table's
-    ``failures`` and in no row; IMB then leaves out what was still to come of that benchmark.
+    A size without numbers (out of memory, out of time, too large for an int) is one of its table's ``failures``
+    and in no row; IMB then skips the rest of that benchmark.
 
-    :raises OutputError: ``incorrect`` if anything in it says that wrong data was received, whatever
-        else is wrong, or if a row contradicts itself; ``incomplete`` if the text is cut off, mixed,
-        or not of IMB.
+    :raises OutputError: ``incorrect`` if a line reports wrong data, whatever else is wrong, or if a row
+    contradicts itself; ``incomplete`` if the text is cut off, mixed, or not from IMB.
     """
     _check_data(text)
     reader = _Reader()
@@ -61,8 +60,8 @@ def _is_title(text: str) -> bool:
 
 
 def _check_data(text: str) -> None:
-    """Check the counts of defects before all else, even in an output that is cut off, mixed or tagged."""
-    columns = 0  # of the table, if its last one counts defects
+    """Check the counts of defects first, even in output that is cut off, mixed or tagged."""
+    columns = 0  # of the table, if its last column counts defects
     for number, line in enumerate(text.split("\n"), 1):
         for untagged in text_output.list_untagged(line):
             words = untagged.split()
@@ -81,10 +80,10 @@ class _Series:
 
     rows: list[text_output.TableRow] = field(default_factory=list)
     failures: list[text_output.FailureLine] = field(default_factory=list)
-    sizes: list[int | None] = field(default_factory=list)  #: of both, in the order of the output
+    sizes: list[int | None] = field(default_factory=list)  #: of rows and failures, in the order of the output
 
     def check_next(self, line: text_output.NumberedLine, size: int | None) -> None:
-        """Raise OutputError if a line of that size cannot be the next one."""
+        """Raise OutputError if a line with this size cannot be next."""
         if not self.sizes:
             return
         last = self.sizes[-1]
@@ -102,13 +101,13 @@ class _Table:
     waiting: int = 0
     mode: str | None = None
     notes: dict[str, str] = field(default_factory=dict)
-    ruled: bool = False  #: the rule under the title was seen
+    ruled: bool = False  #: whether the rule under the title was read
     header: tuple[str, ...] = ()
     series: dict[int | None, _Series] = field(default_factory=dict)
 
     @property
     def grouped(self) -> bool:
-        """Whether there is a row for each group, after a blank line for each size."""
+        """Whether there is a row per group, after a blank line per size."""
         return GROUP in self.header
 
     @property
@@ -116,21 +115,21 @@ class _Table:
         return tuple(name for name in self.header if name not in (GROUP, SIZE, DEFECTS))
 
     def title(self, text: str) -> bool:
-        """Take a comment between the name and the header words; whether it can stand there."""
-        if found := _PROCESSES.fullmatch(text):
-            if found[2]:
-                self.notes[THREADS] = found[2]
-            return self._sizes(1, int(found[1]))
-        if found := _WINDOW.fullmatch(text):
-            self.notes["window size"] = found[1]
+        """Take a comment between the name and the header words. Return whether it is allowed there."""
+        if match := _PROCESSES.fullmatch(text):
+            if match[2]:
+                self.notes[THREADS] = match[2]
+            return self._sizes(1, int(match[1]))
+        if match := _WINDOW.fullmatch(text):
+            self.notes["window size"] = match[1]
             return THREADS in self.notes and not self.ruled
-        if found := _GROUPS.fullmatch(text):
-            return self._sizes(int(found[1]), int(found[2]))
-        if found := _WAITING.fullmatch(text):
-            self.waiting = int(found[1])
+        if match := _GROUPS.fullmatch(text):
+            return self._sizes(int(match[1]), int(match[2]))
+        if match := _WAITING.fullmatch(text):
+            self.waiting = int(match[1])
             return not self.ruled
-        if found := _MODE.fullmatch(text):
-            self.mode = found[1]
+        if match := _MODE.fullmatch(text):
+            self.mode = match[1]
             return self.ruled
         return bool(_RANKS.fullmatch(text))
 
@@ -139,12 +138,12 @@ class _Table:
         return fresh
 
     def take_header(self, words: tuple[str, ...]) -> bool:
-        """Take the line of header words; whether it can be one."""
+        """Take the line of header words. Return whether it can be one."""
         self.header = words
         return self.ruled and len(set(words)) == len(words) > 1
 
     def take(self, line: text_output.NumberedLine) -> None:
-        """Add a line of numbers, or of why there are none. Raises OutputError if it does not fit."""
+        """Add a line of numbers or a failure. Raises OutputError if it does not fit."""
         words = line.plain.split()
         group = line.count(words.pop(0)) if self.grouped else None
         failed = len(words) > 1 and words[1].startswith(FAILED)
@@ -176,7 +175,7 @@ class _Table:
         return values
 
     def finish(self, line: text_output.NumberedLine) -> list[text_output.OutputTable]:
-        """Return a table for each group that was printed. OutputError if one has less than the others."""
+        """Return a table per printed group. Raises OutputError if the groups differ in their sizes."""
         sizes = {tuple(series.sizes) for series in self.series.values()}
         if len(sizes) != 1:
             raise line.refused("before this line is a table without rows, or of unequal groups")
@@ -198,7 +197,7 @@ class _Table:
 
 
 class _Stage(Enum):
-    """What the next line belongs to."""
+    """The part of the output that the next line belongs to."""
 
     START = "the first lines"
     FACTS = "the header"
@@ -212,25 +211,25 @@ class _Stage(Enum):
 
 @dataclass
 class _Reader:
-    """What was read so far, and what may come next."""
+    """The state of reading: what was read, and what may come next."""
 
     stage: _Stage = _Stage.START
     version: str = ""
-    threads: bool = False  #: whether it is of IMB-MT
+    threads: bool = False  #: whether the program is IMB-MT
     facts: set[str] = field(default_factory=set)  #: names of the facts in the header
     called: bool = False  #: whether the header has the command line
-    listed: set[str] = field(default_factory=set)  #: benchmarks that it says it will run
+    listed: set[str] = field(default_factory=set)  #: benchmarks that IMB announced
     invalid: list[str] = field(default_factory=list)
     tables: text_output.TableCollection = field(default_factory=text_output.TableCollection)
     table: _Table = field(default_factory=lambda: _Table(""))
-    ruled: bool = False  #: the line before was a rule
-    barren: bool = False  #: whether the table that is being read has no rows, by its title
+    ruled: bool = False  #: whether the line before was a rule
+    barren: bool = False  #: whether the title of the current table says that it has no rows
     last: text_output.NumberedLine = field(
         default_factory=lambda: text_output.NumberedLine(1, "")
-    )  #: that was not blank
+    )  #: the last line that was not blank
 
     def take(self, line: text_output.NumberedLine) -> None:
-        """Add one line. Raises OutputError if it cannot stand where it does."""
+        """Add one line. Raises OutputError if it is not allowed there."""
         text = line.text.rstrip(" ")
         if not text:
             self._blank(line)
@@ -238,7 +237,7 @@ class _Reader:
         self.last = line
         rule = text.startswith("#--") and not text[1:].strip("-")
         if self.stage is _Stage.ROWS and (rule or text == END or _INVALID.fullmatch(text)):
-            self._close(line)  # in groups no blank line does
+            self._close(line)  # in groups a blank line does not
         if text == END:
             self._end(line)
         elif rule:
@@ -287,7 +286,7 @@ class _Reader:
         self.stage = _Stage.BETWEEN
 
     def _comment(self, line: text_output.NumberedLine, text: str) -> None:
-        """Take a line outside of rows. Each taker says whether it can stand where it does."""
+        """Take a line outside of rows. Each taker returns whether the line is allowed there."""
         takers = {
             _Stage.START: self._start,
             _Stage.FACTS: self._fact,
@@ -303,12 +302,12 @@ class _Reader:
         self.ruled = False
 
     def _start(self, text: str) -> bool:
-        found = _BANNER.fullmatch(text)
-        if found:
-            self.version = found[1].strip()
-            self.threads = found[2].strip() == PART_OF_THREADS
+        match = _BANNER.fullmatch(text)
+        if match:
+            self.version = match[1].strip()
+            self.threads = match[2].strip() == PART_OF_THREADS
             self.stage = _Stage.FACTS
-        return bool(found)
+        return bool(match)
 
     def _fact(self, text: str) -> bool:
         if self.threads and _BENCHMARKING.fullmatch(text):
@@ -330,25 +329,25 @@ class _Reader:
         return text.startswith("#")
 
     def _list(self, text: str) -> bool:
-        found = _LISTED.fullmatch(text)
-        if found:
-            self.listed.add(found[1])
-        return bool(found) or text.startswith("#    ") or self._refusal(text)
+        match = _LISTED.fullmatch(text)
+        if match:
+            self.listed.add(match[1])
+        return bool(match) or text.startswith("#    ") or self._refusal(text)
 
     def _between(self, text: str) -> bool:
-        found = _BENCHMARKING.fullmatch(text)
-        if not found:
+        match = _BENCHMARKING.fullmatch(text)
+        if not match:
             return self._refusal(text)
-        self.table = _Table(found[1])
+        self.table = _Table(match[1])
         self.stage = _Stage.TITLE
-        return self.ruled and (self.threads or found[1].removeprefix("Multi-") in self.listed)
+        return self.ruled and (self.threads or match[1].removeprefix("Multi-") in self.listed)
 
     def _refusal(self, text: str) -> bool:
-        """Handle IMB's line that it does not run a benchmark, such as the ping-pong of one process."""
-        found = _INVALID.fullmatch(text)
-        if found:
-            self.invalid.append(f"{found[1]} with {found[2]} processes")
-        return bool(found)
+        """Take IMB's refusal to run a benchmark, such as the ping-pong with one process."""
+        match = _INVALID.fullmatch(text)
+        if match:
+            self.invalid.append(f"{match[1]} with {match[2]} processes")
+        return bool(match)
 
     def _title(self, text: str) -> bool:
         if self.threads and text == _BARREN and self.table.processes is None:

@@ -1,4 +1,4 @@
-"""Read who was held up in a launch from the end record of mpicost (``lateness.c``)."""
+"""Read the lateness of a launch's ranks from the end record of mpicost (``lateness.c``)."""
 
 from itertools import pairwise
 
@@ -6,20 +6,20 @@ from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.measurement import Interruption, Lateness, RankLateness
 
 KEY = "lateness"
-MOST_KEPT = 12  #: interruptions of a list (``DETOURS_KEPT`` in ``noise.h``)
+MOST_KEPT = 12  #: interruptions in a list (``DETOURS_KEPT`` in ``noise.h``)
 SIZES = 2  #: of messages (``reach.h``)
-SLACK = 1e-6  #: relative, of sums of numbers that were rounded
+SLACK = 1e-6  #: relative, for sums of rounded numbers
 
 
 def parse_lateness(end: JsonObject, run: JsonObject) -> Lateness | None:
-    """Parse what an end record tells; None where nobody watched.
+    """Parse the lateness in an end record; None if it was not recorded.
 
     :raises ValueError: ``lateness.key: what is wrong with it``
     """
     if KEY not in end.fields:
         return None
     entry = end.object(KEY)
-    ranks = tuple(_parse_rank(each) for each in entry.objects("ranks")) if "ranks" in entry.fields else ()
+    ranks = tuple(_parse_rank(rank) for rank in entry.objects("ranks")) if "ranks" in entry.fields else ()
     if ranks and len(ranks) != run.integer("processes"):
         raise ValueError(f"{KEY}.ranks: {len(ranks)} of {run.integer('processes')} are there")
     reach = _parse_reach(entry, len(run.objects("hosts"))) if "reach" in entry.fields else ()
@@ -61,7 +61,7 @@ def _parse_interruptions(entry: JsonObject, key: str) -> tuple[Interruption, ...
 
 def _parse_reach(entry: JsonObject, hosts: int) -> tuple[tuple[float, float], ...]:
     trips = entry.get("reach", list)
-    if len(trips) != hosts or not all(_is_pair(each) for each in trips):
+    if len(trips) != hosts or not all(_is_pair(trip) for trip in trips):
         raise ValueError(
             f"{entry.within}reach: {format_external(trips)} is no pair of times for each of {hosts} hosts"
         )

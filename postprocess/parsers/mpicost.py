@@ -1,7 +1,7 @@
-"""The JSON Lines that mpicost writes: read whole, checked against themselves, or refused.
+"""Read the JSON Lines of mpicost whole, check them for consistency, or refuse them.
 
-A launch writes one ``run`` record, one ``case`` record per case and one ``end`` record. What does
-not arrive whole is ``incomplete``; what arrives and cannot be true is ``incorrect``.
+A launch writes one ``run`` record, one ``case`` record per case and one ``end`` record. A file that is not
+whole is ``incomplete``; one that cannot be true is ``incorrect``.
 """
 
 import json
@@ -22,11 +22,11 @@ from postprocess.parsers.lateness import parse_lateness
 
 
 def feed_records(path: Path, take: Callable[[JsonObject], None], data: bytes | None = None) -> None:
-    """Give every record to ``take``, whose errors get the file and the line in front.
+    """Pass every record to ``take``, and prefix its errors with the file and the line.
 
-    :param data: what is in the file, where it was read before.
-    :raises RecordError: incomplete for a file or a line that is not whole; incorrect where ``take``
-        raised ValueError; as ``take`` raised it otherwise.
+    :param data: contents of the file, if it was read before.
+    :raises RecordError: incomplete for a file or a line that is not whole; incorrect if ``take`` raised
+    ValueError; otherwise as ``take`` raised it.
     """
     for where, line in iter_lines(path, data):
         try:
@@ -38,7 +38,7 @@ def feed_records(path: Path, take: Callable[[JsonObject], None], data: bytes | N
 
 
 def iter_lines(path: Path, data: bytes | None = None) -> Iterator[tuple[str, bytes]]:
-    """Yield each line after its place, ``out.jsonl: line 3``. RecordError if the last one is cut off."""
+    """Yield each line after its place, ``out.jsonl: line 3``. RecordError if the last line is cut off."""
     try:
         *whole, rest = (files.read_regular(path) if data is None else data).split(b"\n")
     except OSError as error:
@@ -52,7 +52,7 @@ def iter_lines(path: Path, data: bytes | None = None) -> Iterator[tuple[str, byt
 
 
 def parse_record(line: bytes) -> JsonObject:
-    """Parse the record of a line. RecordError if it is cut off, ValueError if it is no record."""
+    """Parse the record of a line. RecordError if it is cut off, ValueError if it is not a record."""
     try:
         value = strict_json.parse_json(line.decode())
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -64,25 +64,25 @@ def parse_record(line: bytes) -> JsonObject:
 
 @dataclass(frozen=True, eq=False)
 class LaunchRecords(LaunchProvenance):
-    """What one launch wrote, whole and free of contradiction."""
+    """The records of one launch, whole and free of contradiction."""
 
-    cases: list[CaseRecord]  #: in the order they were run
+    cases: list[CaseRecord]  #: in the order of execution
     end: dict[str, Any]
 
     @cached_property
     def measurements(self) -> dict[str, Measurement]:
-        """What was measured of each case whose data was right, by its variable."""
+        """Measurements of the cases whose data was right, by variable."""
         right = (record for record in self.cases if not record.wrong)
         return {record.variable: measure_trials(record) for record in right}
 
     @cached_property
     def wrong(self) -> dict[str, str]:
-        """What arrived damaged, by variable of the case."""
+        """Descriptions of damaged data, by variable of the case."""
         return {record.variable: record.wrong for record in self.cases if record.wrong}
 
     @cached_property
     def lateness(self) -> Lateness | None:
-        """Who was held up; None where nobody watched."""
+        """Lateness of the ranks; None if it was not recorded."""
         return parse_lateness(JsonObject(self.end), JsonObject(self.run))
 
     @property
@@ -94,12 +94,12 @@ class LaunchRecords(LaunchProvenance):
         return self.run["sync"]
 
     def resolution(self, unit: str) -> float:
-        """Return the resolution of the timer, in seconds, which is the only unit here."""
+        """Return the resolution of the timer in seconds, the only unit here."""
         assert unit == SECONDS
         return float(self.run["timer"]["resolution"])
 
     def case(self, record: CaseRecord, system: str, partition: str, environment: str) -> Case:
-        """Return the full key of one of the cases, given where the launch ran."""
+        """Return the case of a record, given where the launch ran."""
         return Case(
             system=system,
             partition=partition,
@@ -116,11 +116,11 @@ class LaunchRecords(LaunchProvenance):
 
 
 def read_launch(path: Path, data: bytes | None = None) -> LaunchRecords:
-    """Read the records of one launch, complete and consistent; cases may have received wrong data.
+    """Read the records of one launch, complete and consistent. Cases may have received wrong data.
 
-    Correctness comes first: if anything else is the matter with the file, wrong data makes all of it incorrect.
+    Correctness comes first: if the file has any other fault, wrong data makes all of it incorrect.
 
-    :param data: what is in the file, where it was read before.
+    :param data: contents of the file, if it was read before.
     :raises RecordError: with the verdict on the launch.
     """
     reader = _Reader()
@@ -135,7 +135,7 @@ def read_launch(path: Path, data: bytes | None = None) -> LaunchRecords:
 
 @dataclass
 class _Reader:
-    """The records taken so far, and which may come next."""
+    """The state of reading: the records taken, and which may come next."""
 
     run: JsonObject | None = None
     cases: dict[str, CaseRecord] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class _Reader:
     wrong: str = ""  #: the first wrong data of a case
 
     def take(self, entry: JsonObject) -> None:
-        """Add one record. Raises ValueError or RecordError if it cannot stand where it does."""
+        """Add one record. Raises ValueError or RecordError if it is not allowed there."""
         kind = entry.word("record", ("run", "case", "end"))
         if self.end is not None:
             raise ValueError(f"record: {kind} after the end")
@@ -162,7 +162,7 @@ class _Reader:
         self.run = mpicost_schema.parse_run_record(entry)
 
     def _add(self, entry: JsonObject, run: JsonObject) -> None:
-        # first: whatever else is wrong with the case
+        # first of all, whatever else is wrong with the case
         self.wrong = self.wrong or mpicost_schema.describe_wrong_data(entry, run)
         case = mpicost_schema.parse_case_record(entry, run)
         mpicost_schema.check_statistics(entry, case.summary)
@@ -171,20 +171,20 @@ class _Reader:
         self.cases[case.variable] = case
 
     def finish(self, path: Path) -> LaunchRecords:
-        """Return all records, once the file is read. Raises RecordError if some are missing."""
+        """Return all records at the end of the file. Raises RecordError if some are missing."""
         if self.run is None:
             raise RecordError(Verdict.INCOMPLETE, f"{path}: is empty; the program wrote nothing")
-        planned, found = self.run.integer("cases"), len(self.cases)
-        if self.end is None or found < planned:
+        planned, arrived = self.run.integer("cases"), len(self.cases)
+        if self.end is None or arrived < planned:
             missing = "no end record; " if self.end is None else ""
-            message = f"{path}: {missing}{found} of {planned} cases are there"
+            message = f"{path}: {missing}{arrived} of {planned} cases are there"
             raise RecordError(Verdict.INCOMPLETE, message)
         ended = self.end.integer("cases")
-        if not found == planned == ended:
-            message = f"{path}: cases: {found} found, {planned} planned, {ended} at the end"
+        if not arrived == planned == ended:
+            message = f"{path}: cases: {arrived} found, {planned} planned, {ended} at the end"
             raise RecordError(Verdict.INCORRECT, message)
         try:
-            # each later visit of a case has one more, whose time is forgotten
+            # each later visit of a case has one more trial, whose time is discarded
             untimed = len(self.cases) * (self.run.integer("rounds") - 1)
             trials = sum(case.t_max.size for case in self.cases.values()) + untimed
             mpicost_schema.check_flush_sum(self.run, self.end, trials)

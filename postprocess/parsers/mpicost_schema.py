@@ -1,4 +1,4 @@
-"""What a run, a case and an end record of mpicost must hold to be accepted.
+"""Check the contents of mpicost's run, case and end records.
 
 Every check raises ValueError, ``key: what is wrong with it``, for a record that cannot be true.
 """
@@ -24,31 +24,31 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.lateness import parse_lateness
 from postprocess.stats.launches import bound_slowest_mean, summarise_trials
 
-SCHEMA = 2  #: of records
-#: CPUs as Linux lists them, ``0-3,8``, each of six digits at most; empty if it does not list them
+SCHEMA = 2  #: version of the records
+#: CPUs as Linux lists them, ``0-3,8``, with at most six digits each; empty if it does not list them
 CPUS = re.compile(r"([0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*)?")
 TEXT_HASH = re.compile(r"[0-9a-f]{16}")
 ABI_VERSION = re.compile(r"[0-9]{1,6}\.[0-9]{1,6}")
 UNIT = "s"
-#: Time to read a cold block over that of a warm one; a last-level cache alone makes it 5.
+#: Time to read a cold block relative to a warm one; a last-level cache alone makes it 5.
 LEAST_COLDNESS = 2.0
 TIMED = "timed"
-EARLY = "early"  #: seconds by which a rank left a barrier before the last had come
-MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, seen from the trials
+EARLY = "early"  #: seconds by which a rank left a barrier before the last one arrived
+MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, relative to the trials
 CORES = "core_latency"
 COLDNESS, EVICTING = "coldness", ("evict_instruction", "evict_line")
 EVICTED = "evicted_lines"
 #: Flushes or evictions before the first case, which prove that the caches get cold (``cooling.c``)
 PROOFS = 5
-PROOF_BYTES = 65536  #: of the block of the proof (``cooling.c``)
+PROOF_BYTES = 65536  #: of the block in the proof (``cooling.c``)
 GUARD_BYTES = 64  #: evicted behind the received data, on every rank and in every case (``buffers.h``)
-GUARD_PAGE = 4096  #: bytes that nobody may write to, before and behind each buffer (``buffers.h``)
+GUARD_PAGE = 4096  #: bytes before and behind each buffer that nobody may write to (``buffers.h``)
 NODE_FACTS = "node_facts"
-AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
+AGREEMENT = 1e-9  #: allowed relative difference between the program's statistics and ours
 
 
 def parse_run_record(entry: JsonObject) -> JsonObject:
-    """Parse the run record, if it has every field that other modules rely on."""
+    """Parse the run record, which must have every field that other modules rely on."""
     check_schema(entry)
     _name(entry, "program")
     for key in ("suite_version", "source_hash", "mpi_library", "date_utc"):
@@ -81,7 +81,7 @@ def _check_rounds(entry: JsonObject) -> None:
 
 
 def check_schema(entry: JsonObject) -> None:
-    """Check the version of a run record, and what each of them has."""
+    """Check the version of a run record and the fields that every one has."""
     schema = entry.integer("schema")
     if schema != SCHEMA:
         raise ValueError(f"schema: is {schema}, and this Plumbline reads {SCHEMA}")
@@ -99,7 +99,7 @@ def check_end(entry: JsonObject) -> None:
 
 
 def check_packets(entry: JsonObject) -> None:
-    """Check the number of packets that the kernel tells, -1 where it tells none; simulated ones lack it."""
+    """Check the kernel's count of packets, -1 if it has none; simulated records lack it."""
     if TCP_PACKETS in entry.fields:
         entry.integer(TCP_PACKETS, least=-1)
 
@@ -113,18 +113,18 @@ def check_loop(entry: JsonObject, key: str, sync: str) -> None:
 
 
 def check_words(entry: JsonObject, key: str) -> None:
-    """Check that a value is a list of texts, of which there is one at least."""
+    """Check that a value is a list of texts with at least one entry."""
     words = entry.get(key, list)
     if not words or not all(isinstance(word, str) for word in words):
         raise ValueError(f"{key}: is not a list of words")
 
 
 def check_coldness(entry: JsonObject, cache: str) -> None:
-    """Check that a launch did to the caches what its state says, nothing else, and that they got cold."""
+    """Check that a launch treated the caches as its state says, and that they got cold."""
     if (entry.integer("flush_bytes") > 0) is not (cache == FLUSH):
         raise ValueError(f"flush_bytes: {entry.integer('flush_bytes')} where cache is {cache}")
-    told = {*EVICTING, COLDNESS} if cache == EVICT else {COLDNESS} if cache == FLUSH else set()
-    if extra := sorted(({*EVICTING, COLDNESS} - told) & {*entry.fields}):
+    required = {*EVICTING, COLDNESS} if cache == EVICT else {COLDNESS} if cache == FLUSH else set()
+    if extra := sorted(({*EVICTING, COLDNESS} - required) & {*entry.fields}):
         raise ValueError(f"{extra[0]}: is there where cache is {cache}")
     if cache == EVICT:
         entry.text("evict_instruction")
@@ -140,12 +140,13 @@ def _check_proof(proof: JsonObject, cache: str) -> None:
             f"{COLDNESS}: {cache} left the caches warm: reading a block took {ratio:.3g} times as long as "
             f"before; from cold memory it takes at least {LEAST_COLDNESS:g} times as long"
         )
-    if ratio * warm > cold * (1 + AGREEMENT):  # the ratio is the least of all ranks, the times rank 0's
+    # the ratio is the least of all ranks, the times are those of rank 0
+    if ratio * warm > cold * (1 + AGREEMENT):
         raise ValueError(f"{COLDNESS}: {ratio!r} is more than cold over warm, {cold!r} and {warm!r}")
 
 
 def check_flush_sum(run: JsonObject, end: JsonObject, trials: int) -> None:
-    """Check that every flush was carried out: each adds one to every line of the array that is walked."""
+    """Check that every flush was carried out: each adds one to every line of the array."""
     lines = -(-(run.integer("flush_bytes") // 8) // 8)
     expected = lines * (trials + PROOFS) if lines else 0
     if end.integer("flush_sum") != expected:
@@ -153,7 +154,7 @@ def check_flush_sum(run: JsonObject, end: JsonObject, trials: int) -> None:
 
 
 def check_evicted_lines(run: JsonObject, end: JsonObject, trials: int) -> None:
-    """Check that every eviction was carried out: each takes the guard's lines at least, on every rank."""
+    """Check that every eviction was carried out: each covers at least the guard's lines, on every rank."""
     if run.text("cache") != EVICT:
         if EVICTED in end.fields:
             raise ValueError(f"{EVICTED}: is there where cache is {run.text('cache')}")
@@ -165,7 +166,7 @@ def check_evicted_lines(run: JsonObject, end: JsonObject, trials: int) -> None:
 
 
 def check_surroundings(entry: JsonObject) -> None:
-    """Check the variables and the timer of a launch, which are optional."""
+    """Check the optional environment and timer of a launch."""
     if "environment" in entry.fields:
         entry.object("environment")
     if "timer" in entry.fields:
@@ -173,16 +174,16 @@ def check_surroundings(entry: JsonObject) -> None:
 
 
 def check_interposed(entry: JsonObject) -> None:
-    """Check that every object in front of the MPI has a path and a hash, on rank 0 and on one with others.
+    """Check the path and hash of every object in front of the MPI, on rank 0 and on a differing rank.
 
-    So must every library below it, where these are told.
+    Libraries below the MPI are checked as well if the record lists them.
     """
     _check_objects(entry)
-    for each in entry.objects(BELOW_RECORD) if entry.fields.get(BELOW_RECORD) else ():
+    for library in entry.objects(BELOW_RECORD) if entry.fields.get(BELOW_RECORD) else ():
         for key in ("name", "path"):
-            each.text(key)
-        each.get("version", str)
-        if not TEXT_HASH.fullmatch(each.text("text")):
+            library.text(key)
+        library.get("version", str)
+        if not TEXT_HASH.fullmatch(library.text("text")):
             raise ValueError(f"{BELOW_RECORD}.text: is not a hash of 16 digits")
     if ELSEWHERE in entry.fields:
         other = entry.object(ELSEWHERE)
@@ -192,31 +193,31 @@ def check_interposed(entry: JsonObject) -> None:
 
 
 def check_standard_abi(entry: JsonObject) -> None:
-    """Check what a program that is built against the standard ABI tells of itself and of its library.
+    """Check what a program built against the standard ABI records about itself and its library.
 
-    One that cannot read its own file does not tell its hash.
+    A program that cannot read its own file does not record its hash.
     """
     if STANDARD_ABI not in entry.fields:
         return
-    told = entry.object(STANDARD_ABI)
-    if not ABI_VERSION.fullmatch(told.text("version")):
+    abi = entry.object(STANDARD_ABI)
+    if not ABI_VERSION.fullmatch(abi.text("version")):
         raise ValueError(f"{STANDARD_ABI}.version: is not a version such as 1.0")
-    if "program" in told.fields and not TEXT_HASH.fullmatch(told.text("program")):
+    if "program" in abi.fields and not TEXT_HASH.fullmatch(abi.text("program")):
         raise ValueError(f"{STANDARD_ABI}.program: is not a hash of 16 digits")
-    told.text("library")
+    abi.text("library")
 
 
 def _check_objects(entry: JsonObject) -> None:
     if entry.get(INTERPOSED, list):
-        for each in entry.objects(INTERPOSED):
-            each.text("path")
-            if not TEXT_HASH.fullmatch(each.text("text")):
+        for interposed in entry.objects(INTERPOSED):
+            interposed.text("path")
+            if not TEXT_HASH.fullmatch(interposed.text("text")):
                 raise ValueError(f"{INTERPOSED}.text: is not a hash of 16 digits")
 
 
 def check_places(entry: JsonObject) -> None:
     """Check that hosts and ranks agree on the place of every process."""
-    hosts = {each.text("name"): each.integer("ranks", least=1) for each in entry.objects("hosts")}
+    hosts = {host.text("name"): host.integer("ranks", least=1) for host in entry.objects("hosts")}
     if len(hosts) != len(entry.objects("hosts")):
         raise ValueError("hosts: two of them have the same name")
     _check_node_facts(entry, len(hosts))
@@ -224,30 +225,30 @@ def check_places(entry: JsonObject) -> None:
         counts = list(hosts.values())
         raise ValueError(f"hosts: ranks {format_external(counts)} disagree with processes or per_node")
     ranks = entry.objects("ranks")
-    if [each.integer("rank") for each in ranks] != list(range(entry.integer("processes"))):
+    if [rank.integer("rank") for rank in ranks] != list(range(entry.integer("processes"))):
         raise ValueError("ranks: are not those from 0 to processes - 1, in turn")
-    if Counter(each.text("host") for each in ranks) != hosts:
+    if Counter(rank.text("host") for rank in ranks) != hosts:
         raise ValueError("ranks: their hosts disagree with hosts")
-    for each in ranks:
+    for rank in ranks:
         for key in ("cpus", "core"):
-            if key in each.fields and not CPUS.fullmatch(each.get(key, str)):
-                raise ValueError(f"ranks: {format_external(each.fields[key])} is no list of CPUs")
+            if key in rank.fields and not CPUS.fullmatch(rank.get(key, str)):
+                raise ValueError(f"ranks: {format_external(rank.fields[key])} is no list of CPUs")
 
 
 def _check_node_facts(entry: JsonObject, hosts: int) -> None:
-    """Check that there are as many facts of nodes as hosts, each a text; simulated nodes have none."""
+    """Check that there is one set of node facts per host, all texts; simulated nodes have none."""
     if NODE_FACTS not in entry.fields:
         return
-    told = entry.objects(NODE_FACTS)
-    if len(told) != hosts:
-        raise ValueError(f"{NODE_FACTS}: {len(told)} for {hosts} hosts")
-    for each in told:
-        for name in each.fields:
-            each.get(name, str)
+    facts = entry.objects(NODE_FACTS)
+    if len(facts) != hosts:
+        raise ValueError(f"{NODE_FACTS}: {len(facts)} for {hosts} hosts")
+    for node in facts:
+        for name in node.fields:
+            node.get(name, str)
 
 
 def parse_end_record(entry: JsonObject, run: JsonObject) -> JsonObject:
-    """Parse the end record, if it has every field that other modules rely on."""
+    """Parse the end record, which must have every field that other modules rely on."""
     check_end(entry)
     entry.flag("verified")
     entry.integer("cases")
@@ -260,9 +261,9 @@ def parse_end_record(entry: JsonObject, run: JsonObject) -> JsonObject:
 
 
 def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
-    """Parse the trials of a case record, and compute its statistics anew.
+    """Parse the trials of a case record, and recompute its statistics.
 
-    Raises RecordError (incomplete) if no trial is left after the dropped and the late ones.
+    Raises RecordError (incomplete) if no trial is left after the dropped and late ones.
     """
     entry.word("unit", (UNIT,))
     trials, dropped = _trials(entry, run), run.integer("dropped")
@@ -295,7 +296,7 @@ def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
 
 
 def check_statistics(entry: JsonObject, summary: TrialSummary) -> None:
-    """Compare what the program computed from the trials with what the trials say."""
+    """Compare the program's statistics with those recomputed from the trials."""
     for field in fields(TrialSummary):
         ours = getattr(summary, field.name)
         theirs: float
@@ -311,7 +312,7 @@ def check_statistics(entry: JsonObject, summary: TrialSummary) -> None:
 
 
 def describe_wrong_data(entry: JsonObject, run: JsonObject) -> str:
-    """Describe what a case received that it must not have, in one line; empty if all data was right."""
+    """Describe the wrong data that a case received, in one line; empty if all data was right."""
     if entry.flag("verified"):
         if "wrong" in entry.fields:
             raise ValueError("wrong: is there, and verified is true")
@@ -323,7 +324,7 @@ def describe_wrong_data(entry: JsonObject, run: JsonObject) -> str:
 
 
 def _finding(wrong: JsonObject, run: JsonObject) -> str:
-    """Describe rank, element, values and moment of what was received first, or who left a barrier too early."""
+    """Describe the first wrong data by rank, element, values and moment, or a rank that left too early."""
     rank, trial = wrong.integer("rank"), wrong.integer("trial")
     if rank >= run.integer("processes"):
         raise ValueError(f"wrong.rank: there is no rank {rank}")
@@ -341,7 +342,7 @@ def _finding(wrong: JsonObject, run: JsonObject) -> str:
 
 
 def _value(wrong: JsonObject, key: str) -> str:
-    """Format a number as it was received, of any size."""
+    """Format a received number of any size."""
     value = wrong.get(key, int, float, type(None))
     return "no number up to 1e150" if value is None else f"{value:.17g}"
 
@@ -356,7 +357,7 @@ def _name(entry: JsonObject, key: str) -> str:
 def _peer(entry: JsonObject, run: JsonObject, routine: str) -> int:
     peer, processes = entry.integer("peer"), run.integer("processes")
     if routine == TOURNAMENT:
-        rounds = processes - 1 + processes % 2  # with an odd number a rank is left over in each
+        rounds = processes - 1 + processes % 2  # with an odd number, one rank pauses in each round
         if not 1 <= peer <= rounds:
             raise ValueError(f"peer: a tournament of {processes} has no round {peer}")
     elif peer >= processes:
@@ -373,14 +374,14 @@ def _has_pairs(entry: JsonObject, routine: str) -> bool:
 def _pairs(
     entry: JsonObject, run: JsonObject, number: int, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
 ) -> tuple[PairTime, ...]:
-    """Parse the pairs of a round, each once; their slowest trials must be those of ``t_max``."""
+    """Parse the pairs of a round, each once. Their slowest trials must be those of ``t_max``."""
     processes = run.integer("processes")
-    pairs = tuple(_pair(each, processes, t_max.size) for each in entry.objects("pairs"))
+    pairs = tuple(_pair(pair, processes, t_max.size) for pair in entry.objects("pairs"))
     games = _games(processes, number)
-    if unknown := next((each for each in pairs if (each.a, each.b) not in games), None):
+    if unknown := next((pair for pair in pairs if (pair.a, pair.b) not in games), None):
         who = f"{unknown.a} and {unknown.b}"
         raise ValueError(f"pairs: {who} do not meet in round {number} of {processes} processes")
-    if len({each.a for each in pairs}) < len(pairs):
+    if len({pair.a for pair in pairs}) < len(pairs):
         raise ValueError("pairs: one of them is there twice")
     if len(pairs) != len(games):
         raise ValueError(f"pairs: {len(pairs)} where {processes} processes make {len(games)}")
@@ -415,19 +416,19 @@ def _games(processes: int, number: int) -> set[tuple[int, int]]:
 
 
 def _core_latency(entry: JsonObject, run: JsonObject) -> CoreLatency | None:
-    """Parse the times before and after each visit: of more than one, those two that are farthest apart."""
+    """Parse the times before and after each visit; of several visits, keep the smallest and the largest."""
     if CORES not in entry.fields:
         return None
     times = entry.sparse_series(CORES, 2 * run.integer(ROUNDS), CORE_LATENCIES)
-    known = [each for each in times if each is not None]
-    if len(times) > 2 and known:
-        low, high = known.index(min(known)), known.index(max(known))
-        times = [known[min(low, high)], known[max(low, high)]]
+    measured = [time for time in times if time is not None]
+    if len(times) > 2 and measured:
+        low, high = measured.index(min(measured)), measured.index(max(measured))
+        times = [measured[min(low, high)], measured[max(low, high)]]
     return CoreLatency(times[0], times[-1])
 
 
 def _check_visits(entry: JsonObject, run: JsonObject, trials: int) -> None:
-    """Check that each round had its share of the trials, the first ones one more where they must."""
+    """Check that each round had its share of the trials; the first rounds may have one more."""
     rounds = run.integer(ROUNDS)
     expected = [trials // rounds + (number < trials % rounds) for number in range(rounds)]
     if entry.get("visits", list) != expected:
@@ -444,7 +445,7 @@ def _pair(entry: JsonObject, processes: int, trials: int) -> PairTime:
 
 
 def _trials(entry: JsonObject, run: JsonObject) -> int:
-    """Parse the number of trials: what was asked for, or fewer if sampling could stop early."""
+    """Parse the number of trials: the requested one, or fewer if sampling could stop early."""
     trials, asked = entry.integer("trials", least=1), run.integer("trials")
     if trials > asked or (trials < asked and run.fields["relative_error"] is None):
         raise ValueError(f"trials: {trials} where the run record says {asked}")

@@ -1,7 +1,7 @@
-"""The tables of one start of an OSU micro-benchmark (5.x to 7.x), from what it printed.
+"""Parse the output of one start of an OSU micro-benchmark (5.x to 7.x).
 
-Read by header words, so that one-column and full output, tails, validation, overlap, window sizes
-and data types are all the same grammar: a title, comments, a line of header words, rows.
+It is read by header words, so one-column and full output, tails, validation, overlap, window sizes and data
+types share one grammar: a title, comments, a line of header words, rows.
 """
 
 import re
@@ -20,24 +20,24 @@ ORDERED = (
     ("Min Latency(us)", "Avg Latency(us)", "Max Latency(us)"),
     ("Min Comm.(us)", "Pure Comm.(us)", "Max Comm.(us)"),
 )
-#: first column where there are no sizes, as of a barrier
+#: first column if there are no sizes, as for a barrier
 SIZELESS = ("Avg Latency(us)", "Overall(us)")
 CAPTIONS = ("Uni-directional Bandwidth (MB/sec)", "Message Rate Profile")  #: of osu_mbw_mr -V
-#: Those of osu_bw_fan_in and osu_bw_fan_out stand under the header words of latencies, seen in 7.4
+#: osu_bw_fan_in and osu_bw_fan_out print rates under the header words of latencies (seen in 7.4)
 BANDWIDTH = " Bandwidth "
 RATES = {"Avg Latency(us)": "Bandwidth (MB/s)"}
 TAIL_OF_RATES = ("Tail Lat(us)", "Tail BW(MB/s)")
-INIT = ("min (ms)", "max (ms)", "avg (ms)")  #: columns given to the one line of osu_init
-#: what threads, processes and neighbourhood collectives say before the title
+INIT = ("min (ms)", "max (ms)", "avg (ms)")  #: columns for the single line of osu_init
+#: what threads, processes and neighbourhood collectives print before the title
 BEFORE = re.compile(
     r"# Number of (?:(?:Sender|Receiver) threads|forked processes in (?:sender|receiver)): [0-9]{1,9} ?"
     r"|Time took to create topology graph:[0-9]{1,18}\.[0-9]{2} us\."
     r"|Dimensions size = (?:[0-9]{1,9} ){1,9}"
 )
-#: what atomic operations say of their data after the last table; ``FAILED:`` never comes so far
+#: what atomic operations print about their data after the last table; ``FAILED:`` never gets this far
 AFTER = re.compile(r"-{7,99}|Atomic Data Validation results for Rank=[0-9]{1,9}:|(?:PASSED|SKIPPED): .{1,200}")
 
-#: beginnings of lines of OSU at the margin that are neither comments nor rows
+#: beginnings of OSU's lines at the margin that are neither comments nor rows
 OWN = (
     "This is a test with ",
     "Time took to ",
@@ -48,9 +48,9 @@ OWN = (
     "FAILED",
     "nprocs:",
 )
-#: What neighbourhood programs say where they are too few, on any rank: they return 0 then
+#: What neighbourhood programs print with too few processes, on any rank; they return 0 then
 _GAVE_UP = re.compile(r"ERROR: .*\bAborting!")
-#: A row with its validation, behind what others wrote into the line
+#: A row with its validation, behind foreign text in the same line
 _ROW_AT_END = re.compile(r"[0-9] {2,}[0-9]+\.[0-9]{2} .*\b(?:Fail|failed) *$")
 
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.-]{0,19}")
@@ -58,21 +58,20 @@ _TAIL = re.compile(r" (?=P[0-9]{1,2} Tail )")
 _GAP = re.compile(r" {2,}")
 _PAIRS = re.compile(r"\[ (pairs): ([0-9]{1,9}) \] \[ (window size): ([0-9]{1,9}|varied) \]")
 _HELLO = re.compile(r"This is a test with ([0-9]{1,9}) processes")
-#: What the job adds to an output without a time; some languages have a comma
+#: What the job adds to output without a time; some languages use a comma
 _STARTED = re.compile(rf"# {re.escape(WHOLE_START)}: ([0-9]{{1,9}})[.,]([0-9]{{3}})")
 _INIT = re.compile(r"nprocs: ([0-9]{1,9}), min: ([0-9]{1,9}) ms, max: ([0-9]{1,9}) ms, avg: ([0-9]{1,9}) ms")
 
 
 def parse_osu(text: str) -> text_output.ProgramOutput:
-    """Parse the tables of one start of an OSU program. Linear in time and memory.
+    """Parse the output of one start of an OSU program. Linear in time and memory.
 
-    OSU prints no last line, so an output that was cut between two lines is a shorter one and passes:
-    compare the sizes of each table with those planned, and take from elsewhere that the program
-    reached ``MPI_Finalize``. A table may have no row at all.
+    OSU prints no last line, so output that was cut between two lines passes as shorter output: compare the
+    sizes of each table with the plan, and check elsewhere that the program reached ``MPI_Finalize``. A table
+    may have no rows.
 
-    :raises OutputError: ``incorrect`` if anything in it says that wrong data was received, whatever
-        else is wrong, or if a row contradicts itself; ``incomplete`` if the text is cut off in a
-        line, mixed, or not of OSU.
+    :raises OutputError: ``incorrect`` if a line reports wrong data, whatever else is wrong, or if a row
+    contradicts itself; ``incomplete`` if the text is cut off in a line, mixed, or not from OSU.
     """
     _check_data(text)
     _check_end(text)
@@ -81,21 +80,21 @@ def parse_osu(text: str) -> text_output.ProgramOutput:
 
 
 def _check_data(text: str) -> None:
-    """Before all else: correctness comes first, even in an output that is cut off, mixed or tagged."""
+    """Check for wrong data first, even in output that is cut off, mixed or tagged."""
     for number, line in enumerate(text.split("\n"), 1):
         if any(map(_says_wrong_data, text_output.list_untagged(line))):
             raise text_output.NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
 
 
 def _check_end(text: str) -> None:
-    """Check that the program did not give up, as it may beside a table: no other's line to take out."""
+    """Check that the program did not give up, as it may do beside a table."""
     for number, line in enumerate(text.split("\n"), 1):
         if any(map(_GAVE_UP.match, text_output.list_untagged(line))):
             raise text_output.NumberedLine(number, line).refused("the program gave up")
 
 
 def _says_wrong_data(text: str) -> bool:
-    """Return whether a line, or the row at its end behind words of others, reports wrong data."""
+    """Return whether a line reports wrong data, also in a row at its end behind foreign text."""
     row = text[:1].isdigit() or _ROW_AT_END.search(text)
     failed = row and any(JUDGED.get(word) is False for word in text.split())
     return bool(failed) or "DATA VALIDATION ERROR" in text or text.startswith("FAILED:")
@@ -106,7 +105,7 @@ def _is_title(text: str) -> bool:
 
 
 def _is_own(text: str) -> bool:
-    """Return whether a line at the margin is OSU's own, although it is neither comment nor row."""
+    """Return whether a line at the margin is from OSU although it is neither comment nor row."""
     return text.startswith(OWN)
 
 
@@ -116,7 +115,7 @@ class _Block:
     notes: dict[str, str] = field(default_factory=dict)
     header: tuple[str, ...] | None = None
     rows: list[text_output.TableRow] = field(default_factory=list)
-    closed: bool = False  #: by a blank line
+    closed: bool = False  #: whether a blank line followed
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -139,7 +138,7 @@ class _Block:
 
 @dataclass
 class _Reader:
-    """What was read so far, and what may come next."""
+    """The state of reading: what was read, and what may come next."""
 
     title: text_output.NumberedLine | None = None
     benchmark: str = ""
@@ -147,10 +146,10 @@ class _Reader:
     shared: dict[str, str] = field(default_factory=dict)  #: notes before the first header
     tables: text_output.TableCollection = field(default_factory=text_output.TableCollection)
     block: _Block | None = None  #: None only after the line of osu_init
-    after: bool = False  #: in the lines after the last table
+    after: bool = False  #: whether in the lines after the last table
 
     def take(self, line: text_output.NumberedLine) -> None:
-        """Add one line. Raises OutputError if it cannot stand where it does."""
+        """Add one line. Raises OutputError if it is not allowed there."""
         if not line.text.strip(" "):
             if self.block is not None and self.block.rows:
                 self.block.closed = True
@@ -167,7 +166,7 @@ class _Reader:
             self._row(line)
 
     def finish(self) -> text_output.ProgramOutput:
-        """Return the whole output. Raises OutputError if a table was announced and is missing."""
+        """Return the whole output. Raises OutputError if an announced table is missing."""
         if self.title is None:
             raise text_output.OutputError(Verdict.INCOMPLETE, "line 1: no line has the title of an OSU program")
         self._close(self.title)
@@ -176,7 +175,7 @@ class _Reader:
     def _title(self, line: text_output.NumberedLine) -> None:
         benchmark, version = _title(line.plain.removeprefix("# "))
         if self.title is not None:
-            # one-sided atomic operations print theirs again for each data type
+            # one-sided atomic operations repeat the title for each data type
             again = self.block is not None and "Synchronization" in self.block.notes
             if self.after or not again or (benchmark, version) != (self.benchmark, self.version):
                 raise line.refused("a second program's output")
@@ -186,8 +185,8 @@ class _Reader:
 
     def _comment(self, line: text_output.NumberedLine) -> None:
         text = line.plain[1:].strip()
-        if found := _STARTED.fullmatch(line.text):
-            self._started(line, float(".".join(found.groups())))
+        if match := _STARTED.fullmatch(line.text):
+            self._started(line, float(".".join(match.groups())))
         elif text.startswith("Datatype: "):
             self._datatype(line, text.removeprefix("Datatype: ").removesuffix("."))
         elif text in CAPTIONS:
@@ -234,17 +233,17 @@ class _Reader:
             raise line.refused("not a line of OSU")
 
     def _opened(self, line: text_output.NumberedLine) -> _Block:
-        """Return the table whose header is still to come."""
+        """Return the table whose header is still missing."""
         if self.block is None or self.block.header is not None or self.after:
             raise line.refused("a second header, or a comment inside a table")
         return self.block
 
     def _row(self, line: text_output.NumberedLine) -> None:
-        if found := _INIT.fullmatch(line.text):
-            self._init(line, [line.count(word) for word in found.groups()])
+        if match := _INIT.fullmatch(line.text):
+            self._init(line, [line.count(word) for word in match.groups()])
             return
-        if found := _HELLO.fullmatch(line.text):
-            self._opened(line).notes[PROCESSES] = found[1]
+        if match := _HELLO.fullmatch(line.text):
+            self._opened(line).notes[PROCESSES] = match[1]
             return
         block = self.block
         if block is not None and block.header is None and (header := _bare_header(line)):
@@ -263,7 +262,7 @@ class _Reader:
         self.block = None
 
     def _started(self, line: text_output.NumberedLine, seconds: float) -> None:
-        """Take what the whole start of osu_hello took, which must have said with how many processes."""
+        """Take the seconds of the whole start of osu_hello, whose process count must be known by then."""
         notes = self._opened(line).notes
         if PROCESSES not in notes:
             raise line.refused("a start without its processes")
@@ -291,16 +290,16 @@ class _Reader:
 
 
 def _title(text: str) -> tuple[str, str]:
-    """Parse the title: the benchmark, and the version or nothing."""
+    """Parse the title into the benchmark and the version, which may be empty."""
     benchmark, _, version = text.rpartition(" v")
     return (benchmark, version) if _VERSION.fullmatch(version) and benchmark else (text, "")
 
 
 def _header(text: str) -> tuple[str, ...] | None:
-    """Parse the header words, one text per column; None if the comment is no header.
+    """Parse the header words, one text per column; None if the comment is not a header.
 
-    Words of one column are one blank apart, columns at least two, but for the tails of a bandwidth,
-    whose header is as wide as the column. A table of window sizes has numbers over its columns.
+    Words of one column are one blank apart, columns at least two, except for the tails of a bandwidth, whose
+    header is as wide as the column. A table of window sizes has numbers as headings.
     """
     words = text.split()
     if all(word.isdigit() for word in words):
@@ -310,7 +309,7 @@ def _header(text: str) -> tuple[str, ...] | None:
 
 
 def _bare_header(line: text_output.NumberedLine) -> tuple[str, ...] | None:
-    """Parse the header words that a non-blocking barrier of OSU 5 printed without ``#``."""
+    """Parse the header words of a non-blocking barrier, which OSU 5 printed without ``#``."""
     return _header(line.plain) if line.text.lstrip(" ").startswith("Overall(us) ") else None
 
 

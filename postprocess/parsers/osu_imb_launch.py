@@ -1,6 +1,6 @@
-"""What one start of OSU or IMB says: its tables held against its plan, and what its witness saw.
+"""Compare one start of OSU or IMB with its plan: its tables, and the records of its witness.
 
-A start that lacks a table, a size or a column, or has one that was not planned, yields no values at all.
+A start yields no values at all if a table, a size or a column is missing or was not planned.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ from postprocess.parsers.text_output import ROUNDING, OutputTable, ProgramOutput
 from site_configs.programs.program import PROGRAMS
 from spack_envs.installation import read_program
 
-LOADED = "loaded"  #: in run records: what tells the program and its libraries from other builds of them
+LOADED = "loaded"  #: in run records: what distinguishes the program and its libraries from other builds
 LOADED_PARTS = ("program", "libraries")
 
 
@@ -32,18 +32,18 @@ LOADED_PARTS = ("program", "libraries")
 class Witness(LaunchProvenance):
     """What one start of a benchmark ran on, whole and free of contradiction.
 
-    Keys are those of the run record of mpicost, where it has them.
+    Keys are those of the run record of mpicost if it has them.
     """
 
-    end: dict[str, Any]  #: ``elapsed``: seconds from MPI_Init to MPI_Finalize, of the slowest rank
+    end: dict[str, Any]  #: ``elapsed``: seconds from MPI_Init to MPI_Finalize on the slowest rank
 
 
 def read_witness(path: Path, data: bytes | None = None) -> Witness:
     """Read the records of a witness, complete and consistent.
 
-    :param data: what is in the file, where it was read before.
+    :param data: contents of the file, if it was read before.
     :raises RecordError: incomplete if it is missing, empty, cut off or without its end; incorrect if it
-        contradicts itself, or if several starts or worlds of processes wrote to the file.
+    contradicts itself, or if several starts or worlds of processes wrote to the file.
     """
     if data is None and not path.exists():
         message = f"{path}: is not there; no MPI_Finalize of the MPI of this environment was reached"
@@ -55,13 +55,13 @@ def read_witness(path: Path, data: bytes | None = None) -> Witness:
 
 @dataclass
 class _Reader:
-    """The records taken so far, and which may come next."""
+    """The state of reading: the records taken, and which may come next."""
 
     run: JsonObject | None = None
     end: JsonObject | None = None
 
     def take(self, entry: JsonObject) -> None:
-        """Add one record. Raises ValueError or RecordError if it cannot stand where it does."""
+        """Add one record. Raises ValueError or RecordError if it is not allowed there."""
         kind = entry.word("record", ("run", "end"))
         if kind == "run":
             if self.run is not None:
@@ -75,7 +75,7 @@ class _Reader:
             self.end = _checked_end(entry, self.run)
 
     def finish(self, path: Path) -> Witness:
-        """Return both records, once the file is read. Raises RecordError if one is missing."""
+        """Return both records at the end of the file. Raises RecordError if one is missing."""
         if self.run is None:
             raise RecordError(Verdict.INCOMPLETE, f"{path}: is empty; MPI_Finalize was not reached")
         if self.end is None:
@@ -111,18 +111,18 @@ def _checked_end(entry: JsonObject, run: JsonObject) -> JsonObject:
     return entry
 
 
-#: What a column counts in, by the end of its header words, in the unit of a case.
+#: Factor from a column to the unit of a case, by the end of its header words.
 SCALES = {
     **{"(us)": 1e-6, "[usec]": 1e-6, "(ms)": 1e-3, "(s)": 1.0},
     **{"MB/s": 1.0, "(MB/s)": 1.0, "Mbytes/sec": 1.0},
     RATIO: 1.0,
 }
 REPETITIONS = ("Iterations", "#repetitions")
-#: Means over ranks, as quantiles of a collective are, beside the largest mean of a rank.
+#: Means over ranks, like the quantiles of a collective, beside the largest mean of a rank.
 MEAN_OF_RANKS = "Avg Latency(us)"
-#: Three quarters of the trials are no faster than the quantile, which OSU rounds to a whole trial.
+#: Three quarters of the trials are not faster than the quantile, which OSU rounds to a whole trial.
 NO_FASTER = 0.7
-#: In run records, where there are any: how many lines of others were in the output, and the first of them.
+#: In run records, if there are any: the number of foreign lines in the output, and the first one.
 FOREIGN, FIRST_FOREIGN = "foreign_lines", "first_foreign_line"
 
 
@@ -130,21 +130,21 @@ FOREIGN, FIRST_FOREIGN = "foreign_lines", "first_foreign_line"
 class BenchmarkRecords(LaunchProvenance):
     """The values of one start, whole and as planned.
 
-    Its run record is what the witness wrote, and how the start was measured.
+    Its run record is the witness's, with facts on how the start was measured.
     """
 
     measurements: dict[str, Measurement]  #: by variable of the case
-    end: dict[str, Any]  #: what the witness wrote last
+    end: dict[str, Any]  #: the last record of the witness
 
     def resolution(self, unit: str) -> float:
-        """Return the resolution of what is printed, in ``unit``."""
+        """Return the resolution of printed values, in ``unit``."""
         return PRINTED[unit]
 
 
 def read_benchmarks(launch: PlannedLaunch, session: Path, testimony: bytes | None = None) -> BenchmarkRecords:
-    """Read the values of a planned start. The output comes first: wrong data is named whatever else is wrong.
+    """Read the values of a planned start. The output comes first, so that wrong data is always reported.
 
-    :param testimony: what is in the witness's file, where it was read before.
+    :param testimony: contents of the witness's file, if it was read before.
     :raises RecordError: with the verdict on all of its cases.
     """
     path = launch.output(session)
@@ -171,17 +171,17 @@ def read_benchmarks(launch: PlannedLaunch, session: Path, testimony: bytes | Non
     if output.foreign:
         run |= {FOREIGN: output.foreign, FIRST_FOREIGN: output.first_foreign}
     cores = CoreLatency(None, witness.run[CORES]) if CORES in witness.run else None
-    placed = {name: replace(each, core_latency=cores) for name, each in measurements.items()}
+    placed = {name: replace(measurement, core_latency=cores) for name, measurement in measurements.items()}
     return BenchmarkRecords(run, placed, witness.end)
 
 
 def find_parser(program: str) -> Callable[[str], ProgramOutput]:
-    """Find the parser of what a program prints: ``parse_osu`` of ``postprocess.parsers.osu``."""
+    """Return the parser of a program's output: ``parse_osu`` of ``postprocess.parsers.osu``."""
     return getattr(import_module(f"{__package__}.{program}"), f"parse_{program}")
 
 
 def check_command(launch: PlannedLaunch, witness: Witness) -> None:
-    """Check that executable and options are the planned ones; most options leave no trace in the output.
+    """Check that executable and options are as planned; most options leave no trace in the output.
 
     :raises RecordError: if they are not.
     """
@@ -195,16 +195,16 @@ def check_command(launch: PlannedLaunch, witness: Witness) -> None:
 
 
 def check_rotation(launch: PlannedLaunch, witness: Witness) -> None:
-    """Check that buffers that rotate leave the last-level cache of the nodes on which they did.
+    """Check that rotating buffers exceed the last-level cache of the nodes.
 
-    :raises RecordError: if they do not, or if the kernel does not tell the caches.
+    :raises RecordError: if they do not, or if the kernel does not list the caches.
     """
     if (megabytes := launch.method.get(ROTATED)) is None:
         return
-    caches = [each for each in witness.run.get("caches", []) if each["type"] != "Instruction"]
+    caches = [cache for cache in witness.run.get("caches", []) if cache["type"] != "Instruction"]
     if not caches:
         raise RecordError(Verdict.INCORRECT, "--cache rotate: the kernel tells no caches, so nothing proves it")
-    last = max(caches, key=lambda each: each["level"])
+    last = max(caches, key=lambda cache: cache["level"])
     sharing = min(launch.per_node, last["shared_by"])
     if int(megabytes) * 1_000_000 * sharing < last["bytes"]:
         what = (
@@ -220,9 +220,9 @@ def split_options(options: Iterable[str]) -> list[str]:
 
 
 def read_build(launch: PlannedLaunch, session: Path) -> dict[str, str]:
-    """Read compiler, flags and source of the program of a start: another build is another program.
+    """Read compiler, flags and source of a start's program: another build is another program.
 
-    :raises RecordError: if the session does not tell.
+    :raises RecordError: if the session has no record of them.
     """
     try:
         program = read_program(session, launch.environment, launch.program)
@@ -240,17 +240,17 @@ def extract_measurements(launch: PlannedLaunch, output: ProgramOutput) -> dict[s
     for table in output.tables:
         if table.benchmark not in titles and not PROGRAMS[launch.program].whole:
             raise RecordError(Verdict.INCORRECT, f"{table.benchmark!r} was not planned")
-    found: dict[str, Measurement] = {}
+    measurements: dict[str, Measurement] = {}
     for benchmark in launch.benchmarks:
         cases = {case.bytes: case for case in launch.cases if case.routine == benchmark.routine}
         table = find_table(benchmark, launch, output)
         for size, measurement in extract_table(benchmark, table, launch, cases):
-            found[cases[size].variable] = measurement
-    if missing := [case for case in launch.cases if case.variable not in found]:
+            measurements[cases[size].variable] = measurement
+    if missing := [case for case in launch.cases if case.variable not in measurements]:
         reasons = [*output.invalid, *(failure.reason for t in output.tables for failure in t.failures)]
         why = f" ({reasons[0]})" if reasons else ""
         raise RecordError(Verdict.INCOMPLETE, f"missing from the output: {format_case_names(missing)}{why}")
-    return found
+    return measurements
 
 
 def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutput) -> OutputTable:
@@ -272,7 +272,7 @@ def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutpu
     if pairs != launch.processes // 2:
         what = f"{benchmark.title!r} ran {pairs} pairs on {launch.processes} processes"
         raise RecordError(Verdict.INCORRECT, what)
-    threads = int(tables[0].notes.get(THREADS, min(launch.threads, 1)))  # a single one may go without saying
+    threads = int(tables[0].notes.get(THREADS, min(launch.threads, 1)))  # a single thread may not be printed
     if threads != launch.threads:
         what = f"{benchmark.title!r} ran {threads} threads in each process, not {launch.threads}"
         raise RecordError(Verdict.INCORRECT, what)
@@ -285,7 +285,7 @@ def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutpu
 def extract_table(
     benchmark: Benchmark, table: OutputTable, launch: PlannedLaunch, cases: dict[int, Case]
 ) -> Iterator[tuple[int, Measurement]]:
-    """Extract each planned size of a table with its measurement. Unplanned sizes are wrong."""
+    """Yield the planned sizes of a table with their measurements. An unplanned size is an error."""
     for column in {benchmark.column, benchmark.judged}:
         if column not in table.columns:
             raise RecordError(Verdict.INCOMPLETE, f"{benchmark.title!r} has no column {column!r}")
@@ -302,7 +302,7 @@ def extract_table(
 
 
 def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> None:
-    """Check that data was verified where that is asked for, and repeated as often as planned."""
+    """Check that data was verified if required, and that repetitions are as planned."""
     where = f"{benchmark.title!r} at {row.size or 0} bytes"
     if launch.validation and row.passed is not True:
         raise RecordError(Verdict.INCOMPLETE, f"{where} does not say that its data was verified")
@@ -319,9 +319,9 @@ def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> Non
 
 
 def check_quantile(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch, where: str) -> None:
-    """Check that the judged quantile can be one of trials with this mean: most trials are no faster.
+    """Check that the judged quantile is consistent with the mean: most trials are not faster.
 
-    Not of several pairs: OSU prints the quantile of the first one, and the mean of all.
+    With several pairs this cannot be checked: OSU prints the quantile of the first one, and the mean of all.
     """
     if benchmark.ranks == "even" and launch.processes > 2:
         return
@@ -336,7 +336,8 @@ def check_quantile(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch, w
 def build_measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
     """Build the measurement of a row: the judged value, the mean beside it, and all columns.
 
-    A mean that is printed as 0.00 counts as half a step: that of rates is slow, and must not count as unknown.
+    A mean printed as 0.00 counts as half a step, because a rate of that size is slow and must not count as
+    unknown.
     """
     value, mean = (
         row.values[column] * find_unit_scale(column) for column in (benchmark.judged, benchmark.column)
@@ -346,11 +347,11 @@ def build_measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
 
 
 def find_unit_scale(column: str) -> float:
-    """Find the factor from the unit of a column to that of a case.
+    """Return the factor from the unit of a column to that of a case.
 
-    :raises ValueError: if the header words do not tell: a fault of the table of benchmarks.
+    :raises ValueError: if the header words do not show it, a fault in the table of benchmarks.
     """
-    found = [factor for ending, factor in SCALES.items() if column.endswith(ending)]
-    if not found:
+    factors = [factor for ending, factor in SCALES.items() if column.endswith(ending)]
+    if not factors:
         raise ValueError(f"column {column!r} does not tell what it counts in")
-    return found[0]
+    return factors[0]

@@ -1,4 +1,4 @@
-"""ReFrame's report of a session, read for what became of each test."""
+"""Read what became of each test from ReFrame's report of a session."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,10 +14,10 @@ from site_configs.schedulers.base import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words
 from spack_envs.installation import is_without_source
 
-INVISIBLE = " \t\r\v\f\0"  #: a line of nothing else is empty
-JOB = ("run", "run_wait")  #: phases in which it is the job, not what it left, that fails
-#: ReFrame's reason of a launch whose job its own backend for this machine has ended at its time limit; it
-#: tells that by no code. What our own backends end they tell in a file (``job_end.ENDED``).
+INVISIBLE = " \t\r\v\f\0"  #: a line of these alone is empty
+JOB = ("run", "run_wait")  #: phases in which the job itself fails, not what it left behind
+#: ReFrame's reason for a launch that its own backend ended at the time limit; it reports no code. Our backends
+#: write it to a file (``job_end.ENDED``).
 LIMIT_WORDS = "job timed out"
 
 
@@ -29,20 +29,20 @@ class ReportedTest:
     partition: str  #: ``system:partition``
     environment: str
     result: str  #: ``pass``, ``fail``, ``skip``, ``abort``, ...
-    phase: str  #: phase that failed; empty if none did
+    phase: str  #: the phase that failed; empty if none did
     reason: str
     directory: str  #: stage directory
-    errors: str  #: file below it with what the job wrote to standard error
-    seconds: float  #: of the run, or of the build for a test that others build on
-    #: ``pass``, ``fail``, ... per performance variable
+    errors: str  #: file below it with the job's standard error
+    seconds: float  #: of the run, or of the build for a fixture
+    #: ``pass``, ``fail``, ... by performance variable
     results: dict[str, str] = field(default_factory=dict)
-    #: Value and unit of each performance variable
+    #: Value and unit by performance variable
     values: dict[str, tuple[Any, str]] = field(default_factory=dict)
     fixture: bool = False
-    #: test, partition, environment of each test it builds on
+    #: test, partition, environment of each test that it builds on
     needs: tuple[tuple[str, str, str], ...] = ()
     tags: tuple[str, ...] = ()
-    output: str = ""  #: file below the stage directory with what the job wrote to standard output
+    output: str = ""  #: file below the stage directory with the job's standard output
 
     @property
     def timed_out(self) -> bool:
@@ -63,24 +63,24 @@ class ReportedTest:
 
     @property
     def taken_away(self) -> bool:
-        """Whether the nodes of its job went away while it ran."""
+        """Whether its nodes were taken away while it ran."""
         return self.result == "fail" and self.gave_up(Ending.TAKEN_AWAY) is not None
 
     def gave_up(self, how: Ending) -> Ended | None:
-        """Return the reason of the scheduler's backend, if it ended the job in this way."""
+        """Return the scheduler backend's record if it ended the job in this way."""
         ended = read_ended(Path(self.directory))
         return ended if ended and ended.how is how else None
 
     @property
     def error_lines(self) -> list[str]:
-        """What the job wrote to standard error, without empty lines."""
+        """The lines of the job's standard error that are not empty."""
         return read_lines(Path(self.directory, self.errors))
 
     @property
     def build_error(self) -> str:
-        """Why a build failed and the file with the rest, as an appendix to a reason; empty if it wrote nothing.
+        """Why a build failed and the file with the rest, as an appendix to a reason; empty without output.
 
-        What CMake, make and a compiler say may be on standard output alone.
+        The messages of CMake, make and a compiler may be on standard output alone.
         """
         written = [Path(self.directory, name) for name in (self.errors, self.output) if name]
         for find in (find_build_error, find_last_words):
@@ -91,26 +91,26 @@ class ReportedTest:
 
     @property
     def last_words(self) -> str:
-        """What the job wrote last to standard error of why it ended, as an appendix to a reason."""
+        """The line of standard error that says why the job ended, as an appendix to a reason."""
         words = find_last_words(self.error_lines)
         return f": {words}" if words else ""
 
     @property
     def lack_of_memory(self) -> str:
-        """What the job wrote to standard error of a lack of memory, as an appendix; empty if nothing."""
+        """The line of standard error on a lack of memory, as an appendix; empty without one."""
         words = find_memory_words(self.error_lines)
         return f": {words}{self.where_the_rest_is}" if words else ""
 
     @property
     def where_the_rest_is(self) -> str:
-        """The file with all that the job wrote to standard error, as an appendix; empty if it wrote nothing."""
+        """The file with all of the job's standard error, as an appendix; empty if there is none."""
         return f" (all of it: {Path(self.directory, self.errors)})" if self.error_lines else ""
 
     @property
     def cause(self) -> str:
-        """Why the job ended, as an appendix to a reason: ReFrame's word or the job's, and the rest."""
-        told = f": {self.reason}" if self.phase in JOB and self.reason else self.last_words
-        return told + self.where_the_rest_is
+        """Why the job ended, as an appendix: ReFrame's reason or the job's last words, and the file."""
+        reason = f": {self.reason}" if self.phase in JOB and self.reason else self.last_words
+        return reason + self.where_the_rest_is
 
     @property
     def ran(self) -> bool:
@@ -120,16 +120,16 @@ class ReportedTest:
 
     @property
     def sane(self) -> bool:
-        """Whether ReFrame accepts the launch, whatever it says of its speed."""
+        """Whether ReFrame accepts the launch apart from its speed."""
         return self.result == "pass" or self.phase == "performance"
 
 
 @dataclass(frozen=True)
 class BlockedTest:
-    """Why a test was not run: another that it builds on failed."""
+    """Why a test was not run: a test that it builds on failed."""
 
     reason: str
-    without_source: bool = False  #: whether there is no source to build its program from
+    without_source: bool = False  #: whether the source of its program is missing
 
 
 def read_lines(file: Path) -> list[str]:
@@ -142,9 +142,9 @@ def read_lines(file: Path) -> list[str]:
 
 
 def read_report(path: Path) -> list[ReportedTest]:
-    """Read every test case of the report; empty if there is no report that can be read.
+    """Read every test case of the report; empty if the report is missing or damaged.
 
-    An empty report fails the session: nothing that was planned is found in it.
+    An empty list fails the session, because no planned case is in it.
     """
     try:
         document = strict_json.read_json(path)
@@ -156,10 +156,10 @@ def read_report(path: Path) -> list[ReportedTest]:
 def parse_test_entry(case: dict[str, Any]) -> ReportedTest:
     """Parse one test case of the report.
 
-    :raises ValueError, LookupError, TypeError or AttributeError: if it is none
+    :raises ValueError, LookupError, TypeError or AttributeError: if it is not one
     """
     asserted = {name.rpartition(":")[2]: result for name, result in (case.get("perfvalues") or {}).items()}
-    found = ReportedTest(
+    entry = ReportedTest(
         test=case["unique_name"],
         partition=f"{case['system']}:{case['partition']}",
         environment=case["environ"],
@@ -176,14 +176,14 @@ def parse_test_entry(case: dict[str, Any]) -> ReportedTest:
         needs=tuple(tuple(needed) for needed in case.get("dependencies_actual") or ()),
         tags=tuple(case.get("tags") or ()),
     )
-    return parse_record(asdict(found), ReportedTest)
+    return parse_record(asdict(entry), ReportedTest)
 
 
 def read_value(value: Any, unit: str) -> tuple[Any, str]:
-    """Read a value in the unit of records. A plain ReFrame shows it in the one that people read."""
-    for own, (factor, shown) in SHOWN.items():
+    """Read a value in the unit of records. Plain ReFrame shows it in the unit that people read."""
+    for stored, (factor, shown) in SHOWN.items():
         if unit == shown and type(value) in (int, float):
-            return value / factor, own
+            return value / factor, stored
     return value, unit
 
 
@@ -193,8 +193,8 @@ def find_blocking_test(entries: Sequence[ReportedTest], blocked: ReportedTest) -
         builder = find_test_entry(entries, *needed)
         if builder and builder.result == "fail":
             without_source = is_without_source(Path(builder.directory))
-            said = f"{builder.reason}{builder.build_error}"
-            return BlockedTest(f"the build failed: {said}", without_source)
+            reason = f"{builder.reason}{builder.build_error}"
+            return BlockedTest(f"the build failed: {reason}", without_source)
     return None
 
 
@@ -202,5 +202,5 @@ def find_test_entry(
     entries: Sequence[ReportedTest], test: str, partition: str, environment: str
 ) -> ReportedTest | None:
     wanted = (test, partition, environment)
-    found = [each for each in entries if (each.test, each.partition, each.environment) == wanted]
-    return found[-1] if found else None
+    matching = [entry for entry in entries if (entry.test, entry.partition, entry.environment) == wanted]
+    return matching[-1] if matching else None

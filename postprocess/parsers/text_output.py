@@ -1,8 +1,8 @@
 """The tables that OSU and IMB print, as plain data, and the strict reading of their lines.
 
-Both programs write for people: fixed columns under a line of header words, comment lines between.
-:mod:`postprocess.parsers.osu` and :mod:`postprocess.parsers.imb` know the two grammars. What they share
-is here: a line is taken whole and unchanged or refused with its number.
+Both programs write for people: fixed columns under a line of header words, with comment lines between.
+:mod:`postprocess.parsers.osu` and :mod:`postprocess.parsers.imb` know the two grammars. This module has what
+they share: a line is either taken whole and unchanged or refused with its number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import RecordError, Verdict
 
 SHOWN = 100  #: characters of a line that a message quotes
-ROUNDING = 0.011  #: a printed number is off by at most half of 0.01, so two differ by at most 0.01
+ROUNDING = 0.011  #: printed numbers are off by at most half of 0.01, so two differ by at most 0.01
 VALUE = re.compile(r"[0-9]{1,18}\.[0-9]{2}")
 COUNT = re.compile(r"[0-9]{1,18}")
 
@@ -26,21 +26,21 @@ class OutputError(RecordError):
 
     def __init__(self, verdict: Verdict, message: str, line: int = 0) -> None:
         super().__init__(verdict, message)
-        self.line = line  #: its number; 0 if the error is about no line
+        self.line = line  #: line number; 0 if the error is not about a line
 
 
 @dataclass(frozen=True)
 class TableRow:
-    size: int | None  #: bytes as printed; None where the table has no column of sizes
+    size: int | None  #: bytes as printed; None if the table has no column of sizes
     values: Mapping[str, float]  #: by header words, in the unit that they state (us, MB/s, %, 1/s)
-    passed: bool | None  #: what the program's own validation says; None if it did not look
+    passed: bool | None  #: result of the program's own validation; None without validation
 
 
 @dataclass(frozen=True)
 class FailureLine:
     """A line of IMB that says why there are no numbers for a size."""
 
-    size: int | None  #: bytes; None where the table has no column of sizes
+    size: int | None  #: bytes; None if the table has no column of sizes
     reason: str  #: ``line 31: out-of-mem.; needed X= ...``
 
 
@@ -54,28 +54,28 @@ class OutputTable:
     rows: tuple[TableRow, ...]
     processes: int | None = None  #: that took part (in each group, if there are groups)
     waiting: int = 0  #: further processes that spun in a barrier meanwhile (IMB)
-    groups: int = 1  #: that ran at once (IMB ``-multi``)
+    groups: int = 1  #: groups that ran at once (IMB ``-multi``)
     group: int | None = None  #: number of the group of these rows (IMB ``-multi 1``)
     mode: str | None = None  #: ``AGGREGATE`` or ``NON-AGGREGATE`` (IMB one-sided)
-    datatype: str | None = None  #: None where OSU does not say (before 7.1), and of IMB
+    datatype: str | None = None  #: None if OSU does not print it (before 7.1), and for IMB
     notes: Mapping[str, str] = field(default_factory=dict)  #: ``window size``, ``pairs`` ...
     failures: tuple[FailureLine, ...] = ()
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What no two tables of one output have in common."""
+        """Key that distinguishes the tables of one output."""
         caption = self.notes.get("table")
         return (self.benchmark, self.processes, self.groups, self.group, self.mode, self.datatype, caption)
 
 
 @dataclass
 class TableCollection:
-    """The tables of one output, no two of which are the same one."""
+    """The distinct tables of one output."""
 
     _by_identity: dict[tuple[object, ...], OutputTable] = field(default_factory=dict)
 
     def add(self, line: NumberedLine, table: OutputTable) -> None:
-        """Add the table that ends at that line. Raises OutputError if it is there already."""
+        """Add the table that ends at this line. Raises OutputError if it is there already."""
         if table.identity in self._by_identity:
             raise line.refused(f"a second table of {shorten_line(table.benchmark)}")
         self._by_identity[table.identity] = table
@@ -88,16 +88,16 @@ class TableCollection:
 class ProgramOutput:
     """Everything that one start of a program printed."""
 
-    version: str  #: of OSU or IMB; empty if it does not say
+    version: str  #: of OSU or IMB; empty if not printed
     tables: tuple[OutputTable, ...]
     invalid: tuple[str, ...] = ()  #: benchmarks that IMB calls invalid at a number of processes
-    foreign: int = 0  #: lines that are not the program's, taken out
-    first_foreign: str = ""  #: the first of them, harmless and short
+    foreign: int = 0  #: number of lines from other programs, which were removed
+    first_foreign: str = ""  #: the first of them, escaped and shortened
 
 
 @dataclass(frozen=True)
 class NumberedLine:
-    """A line with its number, from 1, without its end."""
+    """A line without its end, with its number from 1."""
 
     number: int
     text: str
@@ -107,12 +107,12 @@ class NumberedLine:
 
     @property
     def shown(self) -> str:
-        """The line, harmless and short."""
+        """The line, escaped and shortened."""
         return shorten_line(self.text.strip())
 
     @property
     def plain(self) -> str:
-        """The text without blanks around it. Raises OutputError if it is not printable ASCII."""
+        """The text without surrounding blanks. Raises OutputError if it is not printable ASCII."""
         if not (self.text.isascii() and self.text.isprintable()):
             raise self.refused(f"odd characters in a table ({find_odd_character(self.text)})")
         return self.text.strip()
@@ -131,13 +131,13 @@ class NumberedLine:
 
 
 def shorten_line(text: str) -> str:
-    """Shorten a text from outside, and escape it."""
+    """Shorten and escape a text from outside."""
     shown = sanitize_line(text[:SHOWN])
     return shown[:SHOWN] + "..." if max(len(text), len(shown)) > SHOWN else shown
 
 
 def split_whole_lines(text: str) -> list[NumberedLine]:
-    """Split the lines of an output, each with its number. Raises OutputError if the last one has no end."""
+    """Split an output into numbered lines. Raises OutputError if the last one has no end."""
     *lines, rest = text.split("\n")
     if rest:
         raise NumberedLine(len(lines) + 1, rest).refused("the output is cut off in a line")
@@ -147,16 +147,16 @@ def split_whole_lines(text: str) -> list[NumberedLine]:
 
 
 def find_odd_character(text: str) -> str:
-    """Name the first character that is not printable ASCII, its place, and what brings it."""
+    """Describe the first character that is not printable ASCII, its place, and its cause."""
     place = next(n for n, char in enumerate(text) if not (char.isascii() and char.isprintable()))
     cause = ", as line ends of Windows and terminals have it" if text[place] == "\r" else ""
     return f"{text[place]!a} at place {place + 1}{cause}"
 
 
 def check_order(line: NumberedLine, values: Mapping[str, float], least: str, mean: str, most: str) -> None:
-    """Check that a mean lies between minimum and maximum, if the row has all three.
+    """Check that a mean is between minimum and maximum, if the row has all three.
 
-    Raises OutputError (incorrect): a row that contradicts itself is of mixed lines, or wrong.
+    Raises OutputError (incorrect): a row that contradicts itself is wrong, or a mixture of lines.
     """
     if not values.keys() >= {least, mean, most}:
         return
@@ -165,8 +165,8 @@ def check_order(line: NumberedLine, values: Mapping[str, float], least: str, mea
         raise line.refused(f"{mean} is not between {least} and {most}", Verdict.INCORRECT)
 
 
-#: Ways in which launchers tag lines: Open MPI and PRRTE, whose words no program writes itself; and those of
-#: srun, Flux and Hydra, which are believed only where the title of the program stands behind one.
+#: Tags that launchers put before lines: those of Open MPI and PRRTE, whose words no program writes itself; and
+#: those of srun, Flux and Hydra, which only count if the program's title follows one.
 OPEN_MPI_TAG = re.compile(
     r"\[[^][<>\s]{0,200},[0-9]{1,9}\](?:\[[^][<>]{1,200}\])?(?:[A-Z][a-z0-9: ]{10,40})?<std(?:out|err)>: ?"
 )
@@ -177,14 +177,14 @@ NUMBER_TAGS = (
 )
 
 COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
-#: Something of a table in a line: numbers in columns, header words, a title.
+#: Signs of a table in a line: numbers in columns, header words, a title.
 TABLE = re.compile(
     r" {2,}-?[0-9]+[.,][0-9]{2}(?![0-9])|[0-9](?: {2,}[0-9.]+)+$|[0-9] {2,}-?(?:nan|inf)\b"
     r"|#[ -]|#(?:bytes|repetitions|processes)|\(us\)|usec\]|MB/s|Mbytes/sec|OSU .*Test"
 )
-#: How a line of others may begin: rows begin with a digit or blanks, comments with #.
+#: How a foreign line may begin: rows begin with a digit or blanks, comments with #.
 MARGIN = re.compile(r"[A-Za-z\[<(]|[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]|[0-9]{2}:[0-9]{2}:[0-9]{2}[ .,]")
-#: A level below an error, where loggers write it.
+#: A log level below an error, where loggers write it.
 WARNING = re.compile(
     r"\b(?:WARN|WARNING|INFO|NOTICE|DIAG|DEBUG|TRACE|TRACE_REQ|TRACE_DATA|REQ|DATA|FUNC|POLL)\b"
     r"|<(?:warn|info|trace|debug)>|^\W{0,3}(?:Warning|warning|Note|Notice)\b|: (?:warning|note): "
@@ -205,15 +205,15 @@ DOUBTFUL = re.compile(
     r"|broken|unreachable|\bdown\b|\bpass(?:ed)?\b|skipped|validat|benchmark|iterations|message size",
     re.I,
 )
-#: Open MPI's: that more processes had the message which stands before.
+#: Open MPI's line that more processes sent the message before.
 SAME_HELP = re.compile(
     r"\[[^]\s]+\] (?:[0-9]+ more process(?:es)? ha(?:s|ve) sent help message \S+ / .*"
     r"|Set MCA parameter \"\w+help_aggregate\" to 0 to see all help / error messages)"
 )
-HELP = "-" * 20  #: a line of these begins and ends a message of Open MPI's
+HELP = "-" * 20  #: such a line begins and ends a message of Open MPI
 MOST_OF_HELP = 60  #: lines of such a message
 
-#: Who writes, and the setting that sends it elsewhere.
+#: Programs that write foreign lines, with the setting that sends them elsewhere.
 WRITERS = (
     ("UCX", re.compile(r"\bUC[XSTPM]\b|ucx"), "UCX_LOG_FILE=stderr"),
     ("NCCL", re.compile(r"\bNCCL\b"), "NCCL_DEBUG_FILE=/dev/stderr"),
@@ -229,17 +229,17 @@ def read_output(
     is_title: Callable[[str], bool],
     is_own: Callable[[str], bool],
 ) -> ProgramOutput:
-    """Read an output by what takes each line of the program, and counts those of others.
+    """Read an output: pass each line of the program to ``take``, and count the foreign ones.
 
-    ``is_title`` and ``is_own`` as in :func:`separate_lines`.
+    ``is_title`` and ``is_own`` are as in :func:`separate_lines`.
     """
-    own, foreign = separate_lines(split_whole_lines(text), is_title, is_own)
+    program_lines, foreign = separate_lines(split_whole_lines(text), is_title, is_own)
     try:
-        for line in own:
+        for line in program_lines:
             take(line)
         output = finish()
     except OutputError as error:
-        raise explain_writer(error, own) from None
+        raise explain_writer(error, program_lines) from None
     first = next((line.shown for line in foreign if line.shown.strip("-")), "")
     return replace(output, foreign=len(foreign), first_foreign=first)
 
@@ -247,30 +247,30 @@ def read_output(
 def separate_lines(
     lines: Sequence[NumberedLine], is_title: Callable[[str], bool], is_own: Callable[[str], bool]
 ) -> tuple[list[NumberedLine], list[NumberedLine]]:
-    """Separate the lines of a program, without tags, from those of others.
+    """Separate the lines of a program, without tags, from foreign ones.
 
     :param is_title: whether a text is a line with which the program begins.
-    :param is_own: whether a text at the margin is of the program, although it is neither comment nor row.
+    :param is_own: whether a text at the margin is from the program although it is neither comment nor row.
     """
     untag = choose_untag([line.text for line in lines], is_title)
-    own: list[NumberedLine] = []
+    program_lines: list[NumberedLine] = []
     foreign: list[NumberedLine] = []
     rest = [NumberedLine(line.number, untag(line.text)) for line in lines]
     while rest:
         block = 0 if is_own(rest[0].text) else count_foreign(rest[:MOST_OF_HELP])
-        (foreign if block else own).extend(rest[: block or 1])
+        (foreign if block else program_lines).extend(rest[: block or 1])
         del rest[: block or 1]
-    return own, foreign
+    return program_lines, foreign
 
 
 def cut_tag(tag: re.Pattern[str], text: str) -> str:
-    """Cut the tag off a line that begins with it."""
-    found = tag.match(text)
-    return text[found.end() :] if found else text
+    """Remove the tag from a line that begins with it."""
+    match = tag.match(text)
+    return text[match.end() :] if match else text
 
 
 def choose_untag(texts: Sequence[str], is_title: Callable[[str], bool]) -> Callable[[str], str]:
-    """Choose what takes the tags off an output: those that stand before the title of the program."""
+    """Choose how to remove the tags of an output: those that precede the title of the program."""
 
     def untag_open_mpi(text: str) -> str:
         return OPEN_MPI_TAG.sub("", text, count=1) if OPEN_MPI_TAG.match(text) else text
@@ -279,19 +279,19 @@ def choose_untag(texts: Sequence[str], is_title: Callable[[str], bool]) -> Calla
         if is_title(text) or is_title(untag_open_mpi(text)):
             return untag_open_mpi
         for tag in NUMBER_TAGS:
-            if (found := tag.match(text)) and is_title(text[found.end() :]):
+            if (match := tag.match(text)) and is_title(text[match.end() :]):
                 return partial(cut_tag, tag)
     return untag_open_mpi
 
 
 def list_untagged(text: str) -> list[str]:
-    """List what a line may say behind each tag that it may have, itself first: to look for wrong data in it."""
+    """List the possible texts of a line: itself, and what follows each possible tag."""
     tags = (OPEN_MPI_TAG, *NUMBER_TAGS)
-    return [text, *(text[found.end() :] for tag in tags if (found := tag.match(text)))]
+    return [text, *(text[match.end() :] for tag in tags if (match := tag.match(text)))]
 
 
 def count_foreign(lines: Sequence[NumberedLine]) -> int:
-    """Count the first lines that are of others: one, a message of several, or none."""
+    """Count the foreign lines at the beginning: a single one, a message of several, or none."""
     text = COLOUR.sub("", lines[0].text)
     if text.startswith(HELP) and not text.strip("-"):
         return count_help([COLOUR.sub("", line.text) for line in lines])
@@ -299,11 +299,11 @@ def count_foreign(lines: Sequence[NumberedLine]) -> int:
 
 
 def count_help(texts: Sequence[str]) -> int:
-    """Count the lines of a message of Open MPI's between two rulers, if it is no more than a warning."""
+    """Count the lines of Open MPI's message between two rulers, if it is no worse than a warning."""
     for end, text in enumerate(texts[1:], 1):
         if text == texts[0]:
-            inside = [each for each in texts[1:end] if each.strip()]
-            harmless = inside and all(each.isprintable() and not TABLE.search(each) for each in inside)
+            inside = [inner for inner in texts[1:end] if inner.strip()]
+            harmless = inside and all(inner.isprintable() and not TABLE.search(inner) for inner in inside)
             return end + 1 if harmless and is_harmless(" ".join(inside)) else 0
         if text.lstrip(" ")[:1].isdigit() or text.startswith("#"):
             return 0
@@ -311,25 +311,25 @@ def count_help(texts: Sequence[str]) -> int:
 
 
 def is_foreign(text: str) -> bool:
-    """Return whether a line is of others, whole, and no error."""
+    """Return whether a whole line is foreign and not an error."""
     if not MARGIN.match(text) or not text.replace("\t", " ").isprintable() or TABLE.search(text):
         return False
     return bool(SAME_HELP.fullmatch(text)) or (len(text.split()) > 1 and is_harmless(text))
 
 
 def is_harmless(text: str) -> bool:
-    """Return whether a message is a warning or less, by its own word, or has no word of an error."""
+    """Return whether a message is at most a warning by its own word, or has no word of an error."""
     if GRAVE.search(text) or ERROR.search(text):
         return False
     return bool(WARNING.search(text[:200])) or not DOUBTFUL.search(text)
 
 
 def explain_writer(error: OutputError, lines: Sequence[NumberedLine]) -> OutputError:
-    """Add to the error on a line who wrote it, if that is known, and how to send it elsewhere."""
+    """Add to an error on a line which program wrote it, if known, and how to send it elsewhere."""
     text = next((line.text for line in lines if line.number == error.line), "")
     for name, pattern, setting in WRITERS:
         if pattern.search(text):
             where = "; {} (--set-env, or env_vars of the site) sends it elsewhere"
-            told = f"{name} wrote this{where.format(setting) if setting else ''}"
-            return OutputError(error.verdict, f"{error.message} ({told})", error.line)
+            writer = f"{name} wrote this{where.format(setting) if setting else ''}"
+            return OutputError(error.verdict, f"{error.message} ({writer})", error.line)
     return error

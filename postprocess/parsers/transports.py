@@ -1,6 +1,6 @@
-"""What a verbose MPI says of its transports, by class of pairs: in a node, and between nodes.
+"""Read the transports of a verbose MPI by class of pairs: within a node, and between nodes.
 
-The lines are the libraries' own. What no line tells is unknown, and is never taken for fine.
+The lines are the libraries' own. What no line states is unknown, and never taken to be fine.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from site_configs.schema.transports import KERNEL, ExpectedTransport
 
-#: Variables that let a library tell it; to all others they are nothing.
+#: Variables that make a library print its transports; other libraries ignore them.
 VERBOSE: Mapping[str, str] = {
     "UCX_LOG_LEVEL": "info",
     "MPIR_CVAR_DEBUG_SUMMARY": "1",
@@ -18,7 +18,7 @@ VERBOSE: Mapping[str, str] = {
     "OMPI_MCA_btl_base_verbose": "10",
     "OMPI_MCA_mtl_base_verbose": "10",
 }
-#: What is told, by name: the library's words for it. Where one name is told several times, all values count.
+#: Facts by name, with the pattern of the library's line. If a fact occurs several times, all values count.
 TOLD: Mapping[str, str] = {
     "UCX version": r"UCX  (?:INFO +Version|WARN +UCP API version is incompatible: .*?, actual) (\S+)",
     "UCX inside a node": r"UCX  INFO .*\bintra-node cfg#\d+ (tag\(.*?\))",
@@ -31,34 +31,34 @@ TOLD: Mapping[str, str] = {
 }
 UCX = re.compile(r"UCX  INFO .*\b(intra|inter)-node cfg#\d+ tag\((.*?)\)")
 OPEN_MPI = re.compile(r"\[([^\s:]+):\d+\] mca: bml: Using (\w+) btl for send to \S+ on node (\S+)")
-#: Each names the provider that is used, not one that was found.
+#: Lines that name the provider in use, not one that was merely found.
 PROVIDER = re.compile(r"(?:^|MPI startup\(\): )libfabric provider: ([\w;]+)")
 OPEN_MPI_PROVIDER = re.compile(r"mtl:ofi:prov: ([\w;]+)")
 INTEL_FABRIC = re.compile(r"MPI startup\(\): Load tuning file: \".*_(shm-ofi|shm|ofi)\.dat\"")
-#: What MPICH on UCX prints. Its messages in a node go through memory of its own, of which it tells nothing;
-#: UCX's line on such pairs is of endpoints that carry none of them.
+#: What MPICH on UCX prints. Its messages within a node use its own shared memory, which it does not report;
+#: UCX's line on such pairs is about endpoints that carry none of them.
 OWN_MEMORY = "==== UCX netmod Capability ===="
 MOST_LETTERS = 200  #: of a line that is quoted
-STAMP = re.compile(r"^\[[\d.]+\] \[\S+\] +\S+ +")  #: of UCX, which differs from process to process
+STAMP = re.compile(r"^\[[\d.]+\] \[\S+\] +\S+ +")  #: of UCX; it differs between processes
 CLASSES = {"intra": "node", "inter": "network"}
 TCP = re.compile(r"tcp\b.*|sockets")  #: also below another protocol, as ``tcp;ofi_rxm``
-COPYING = ("cma", "knem")  #: of UCX: large messages alone
-WORDS = {"node": "in a node", "network": "between nodes"}  #: of the classes of pairs
+COPYING = ("cma", "knem")  #: of UCX; for large messages only
+WORDS = {"node": "in a node", "network": "between nodes"}  #: names of the classes of pairs
 
 
 @dataclass(frozen=True)
 class TransportPath:
-    """By what a class of pairs talks, as one line of a library has it."""
+    """The transports of a class of pairs, as one line of a library states them."""
 
     pairs: str  #: ``node`` or ``network``
     layer: str  #: ``ucx``, ``libfabric``, ``openmpi``, ``intel-mpi`` or ``kernel``
-    transports: tuple[str, ...]  #: that carry messages
-    rails: int  #: devices that UCX names; 1 where none are named
-    line: str  #: of the library
+    transports: tuple[str, ...]  #: those that carry messages
+    rails: int  #: devices that UCX names; 1 if none are named
+    line: str  #: the library's line
 
     @property
     def is_tcp(self) -> bool:
-        """Whether messages go by TCP: all of them, or all but large ones, which are copied."""
+        """Whether messages use TCP: all of them, or all but large ones, which are copied."""
         carrying = [name for name in self.transports if name not in COPYING]
         return bool(carrying) and all(TCP.fullmatch(name) for name in carrying)
 
@@ -68,36 +68,36 @@ class TransportPath:
 
 
 def read_transports(output: str) -> dict[str, str]:
-    """Read what a verbose launch printed of its transports, by name; empty if its library tells nothing.
+    """Read the transports that a verbose launch printed, by name; empty if its library prints none.
 
-    :param output: all that its processes printed; each of them may tell the same
+    :param output: output of all processes, which may repeat each other
     """
-    found = {}
+    facts = {}
     for name, pattern in TOLD.items():
         if values := sorted(set(re.findall(pattern, output, re.MULTILINE))):
-            found[name] = ", ".join(values)
-    return found
+            facts[name] = ", ".join(values)
+    return facts
 
 
 def read_paths(output: str) -> list[TransportPath]:
-    """Read by what each class of pairs of a verbose launch talks; each way once, with its first line."""
+    """Read the transports of each class of pairs; distinct ones only, with their first lines."""
     lines = output.splitlines()
     fabrics = {match[1] for line in lines if (match := INTEL_FABRIC.search(line))}
-    found = [path for line in lines for path in read_line(line, fabrics)]
+    paths = [path for line in lines for path in read_line(line, fabrics)]
     if OWN_MEMORY in lines:
-        found = [path for path in found if (path.pairs, path.layer) != ("node", "ucx")]
-    return list({(path.pairs, str(path)): path for path in reversed(found)}.values())[::-1]
+        paths = [path for path in paths if (path.pairs, path.layer) != ("node", "ucx")]
+    return list({(path.pairs, str(path)): path for path in reversed(paths)}.values())[::-1]
 
 
-#: Packets of rank 0 over TCP, from which on its messages went there. The cheapest launch of two ranks
-#: sends 60 at least; on other ways none, and 12 to the launcher.
+#: Packets of rank 0 over TCP from which on its messages went there. The cheapest launch of two ranks sends at
+#: least 60; on other transports there are none, and 12 to the launcher.
 LEAST_PACKETS = 30
 
 
 def judge_packets(pairs: str, packets: int) -> list[TransportPath]:
-    """Judge by the kernel's own count whether a class of pairs talks by TCP, where no library tells.
+    """Infer from the kernel's count that a class of pairs uses TCP, for libraries that do not say so.
 
-    MPICH does not tell that it leaves its own memory out.
+    MPICH does not report that it bypasses its own shared memory.
     """
     if packets < LEAST_PACKETS:
         return []
@@ -106,9 +106,9 @@ def judge_packets(pairs: str, packets: int) -> list[TransportPath]:
 
 
 def read_line(line: str, fabrics: set[str]) -> Iterator[TransportPath]:
-    """Yield what one line tells.
+    """Yield the transports in one line.
 
-    :param fabrics: of Intel MPI, as the names of its tuning files have them
+    :param fabrics: of Intel MPI, from the names of its tuning files
     """
     quoted = STAMP.sub("", line.strip())[:MOST_LETTERS]
     if match := UCX.search(line):
@@ -120,7 +120,7 @@ def read_line(line: str, fabrics: set[str]) -> Iterator[TransportPath]:
         yield TransportPath(pairs, "openmpi", (match[2],), 1, quoted)
     elif match := PROVIDER.search(line):
         yield TransportPath("network", "libfabric", (match[1],), 1, quoted)
-        if "ofi" in fabrics:  # it has no memory of its own in between
+        if "ofi" in fabrics:  # it has no shared memory of its own in between
             yield TransportPath("node", "libfabric", (match[1],), 1, quoted)
     elif match := OPEN_MPI_PROVIDER.search(line):
         for pairs in WORDS:
@@ -130,7 +130,7 @@ def read_line(line: str, fabrics: set[str]) -> Iterator[TransportPath]:
 
 
 def is_same_host(one: str, other: str) -> bool:
-    """Return whether two names are of one host: a library prints it short here and with its domain there."""
+    """Return whether two names belong to one host: a library may print it with or without its domain."""
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 

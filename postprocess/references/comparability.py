@@ -1,11 +1,11 @@
-"""Conditions that must match for two values to be comparable: launch facts, normalised.
+"""Conditions that must match for two values to be comparable: normalised facts of a launch.
 
-A difference that cannot change a time must not break a comparison, or people learn to accept everything:
-host names, paths, the kernel (checked by ``references age``), who built an MPI, warnings and debug
-symbols, and which very cores are used. Everything else counts, until the site accepts it: whoever upgrades a
-compiler wants to see that first. Spack's hash of a program is none of the facts, since the paths of the
-checkout and of what the site has installed are in it. What it stands for is compared instead: sources,
-compiler, flags, and what the MPI says of its build.
+A difference that cannot change a time must not break a comparison, or people learn to accept everything: host
+names, paths, the kernel (checked by ``references age``), who built an MPI, warnings and debug symbols, and
+which cores are used. Everything else counts until the site accepts it: after a compiler upgrade, people want to
+see it first. Spack's hash of a program is not among the facts, because it depends on the paths of the checkout
+and of the site's software. Sources, compiler, flags, and the MPI's description of its build are compared
+instead.
 """
 
 import math
@@ -23,7 +23,7 @@ from postprocess.stats.launches import Placement, group_placements
 from postprocess.stats.sessions import number_day
 from site_configs.topology.machine import LIMITS
 
-#: Facts in words, where the name alone does not tell people what it is
+#: Names of facts for people, if the key is not clear enough
 WORDS = {
     "cpu_model": "processor",
     INTERPOSED: "set of libraries in front of the MPI",
@@ -35,7 +35,7 @@ WORDS = {
     LIMITS: "limit of the shell",
     GPUS: "set of GPUs",
 }
-#: Facts that options, variables or files can set as they were
+#: Facts that options, variables or files can restore
 CHOSEN = ("trials", "rounds", "iterations", INTERPOSED, BELOW)
 
 
@@ -45,11 +45,11 @@ def name_fact(name: str) -> str:
 
 @dataclass(frozen=True)
 class Incomparability:
-    """Why a launch may not be held against a reference."""
+    """Why a launch may not be compared with a reference."""
 
-    reason: str  #: one line, with what to do
-    #: What makes the reference useless for launches like this one, said of the reference: ``is of another
-    #: compiler``. Empty where the launch can be brought back to what the reference was measured with.
+    reason: str  #: one line, with the fix
+    #: Why the reference is useless for launches like this one: ``is of another compiler``. Empty if the launch
+    #: can be brought back to the conditions of the reference.
     outdated: str = ""
 
 
@@ -72,12 +72,12 @@ class Difference:
 
     @property
     def lasting(self) -> bool:
-        """Whether launches to come will differ too, whatever options and variables a user sets."""
+        """Whether future launches will differ too, whatever options and variables a user sets."""
         return self.name not in CHOSEN
 
 
 class InterposedLibraries(Difference):
-    """A library in front of the MPI, loaded for a launch and not for its reference, or the other way round."""
+    """A library in front of the MPI that was loaded for only one of launch and reference."""
 
     def __str__(self) -> str:
         ours, theirs = reduce_to_differences(self.ours, self.theirs)
@@ -94,11 +94,12 @@ class InterposedLibraries(Difference):
 
 
 class LibraryBelow(Difference):
-    """Another UCX or libfabric below the MPI than the reference was measured with."""
+    """Another UCX or libfabric below the MPI than for the reference."""
 
     def __str__(self) -> str:
         ours, theirs = (
-            ", ".join(f"{name} {said}" for name, said in told.items()) for told in (self.ours, self.theirs)
+            ", ".join(f"{name} {release}" for name, release in libraries.items())
+            for libraries in (self.ours, self.theirs)
         )
         return f"below the MPI is {ours}, and {theirs}"
 
@@ -109,7 +110,7 @@ class LibraryBelow(Difference):
 
 
 class BinaryInterface(Difference):
-    """A program of the standard ABI held against one of another version, or of the MPI's own interface."""
+    """A program of the standard ABI compared with one of another version, or of the MPI's own interface."""
 
     def __str__(self) -> str:
         ours, theirs = (
@@ -119,16 +120,16 @@ class BinaryInterface(Difference):
 
 
 class UnidentifiedProcessor(Difference):
-    """A processor without a name or caches, which cannot be distinguished from another one."""
+    """A processor without a name or caches, which cannot be distinguished from others."""
 
     def __str__(self) -> str:
         return f"{self.name} is {self.ours!r} without caches, which may be any machine, and the same"
 
 
 def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Join the conditions that two launches share; either may be empty.
+    """Join the conditions of two launches, which must agree; either may be empty.
 
-    :raises ValueError: naming what differs.
+    :raises ValueError: names what differs.
     """
     if not one or not other:
         return {**one, **other}
@@ -137,7 +138,7 @@ def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[st
     both = bindings[0].keys() & bindings[1].keys()
     if all(bindings[0][layout] == bindings[1][layout] for layout in both):
         wrong -= {"binding"}
-    if LIMITS not in one or LIMITS not in other:  # older launches do not have them
+    if LIMITS not in one or LIMITS not in other:  # older launches do not record them
         wrong -= {LIMITS}
     if not list_other_libraries(one, other):
         wrong -= {BELOW}
@@ -148,9 +149,9 @@ def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[st
 
 
 def list_other_libraries(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """List the libraries below an MPI that two launches have both loaded, and not the same.
+    """List the libraries below an MPI that two launches have both loaded in different versions.
 
-    Which of them an MPI loads, its variables decide; older launches tell none.
+    Variables decide which of them an MPI loads; older launches do not record any.
     """
     ours, theirs = one.get(BELOW, {}), other.get(BELOW, {})
     return sorted(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
@@ -159,8 +160,8 @@ def list_other_libraries(one: Mapping[str, Any], other: Mapping[str, Any]) -> li
 def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
     """Find the first fact of a launch that a reference does not have; empty if it has all.
 
-    One without an entry had nothing in front of the MPI, as far as is known, and a program of the MPI's own
-    binary interface. Older ones do not tell the limits of the shell, nor what is below the MPI.
+    A reference without an entry had nothing in front of the MPI, as far as is known, and a program with the
+    MPI's own binary interface. Older ones lack the shell's limits and the libraries below the MPI.
     """
     untold = {INTERPOSED, STANDARD_ABI, LIMITS, BELOW}
     if lacking := next((name for name in ours if name not in {*known, *untold}), ""):
@@ -170,19 +171,23 @@ def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
 
 
 def list_differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Difference]:
-    """List the differences of a launch's conditions from those of a reference, which has all of them."""
+    """List the differences between a launch's conditions and those of a reference, which has all facts."""
     alone = ("binding", INTERPOSED, STANDARD_ABI, BELOW, *({LIMITS} - known.keys()))
     pairs = {name: (value, known[name]) for name, value in ours.items() if name not in alone}
     for layout, shape in ours.get("binding", {}).items():
         pairs["binding"] = (shape, known["binding"][layout])
     loaded = InterposedLibraries(INTERPOSED, ours.get(INTERPOSED, ""), known.get(INTERPOSED, ""))
     interface = BinaryInterface(STANDARD_ABI, ours.get(STANDARD_ABI, ""), known.get(STANDARD_ABI, ""))
-    found: list[Difference] = [each for each in (loaded, interface) if each.ours != each.theirs]
+    differences: list[Difference] = [
+        difference for difference in (loaded, interface) if difference.ours != difference.theirs
+    ]
     if names := list_other_libraries(ours, known):
-        found.append(
-            LibraryBelow(BELOW, *({name: told[BELOW][name] for name in names} for told in (ours, known)))
+        differences.append(
+            LibraryBelow(
+                BELOW, *({name: conditions[BELOW][name] for name in names} for conditions in (ours, known))
+            )
         )
-    return found + [Difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
+    return differences + [Difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
 
 
 def reduce_to_differences(ours: Any, theirs: Any) -> tuple[Any, Any]:
@@ -192,47 +197,47 @@ def reduce_to_differences(ours: Any, theirs: Any) -> tuple[Any, Any]:
     lines = [text.split(SEPARATOR) for text in (ours, theirs)]
     if max(map(len, lines)) == 1:
         return ours, theirs
-    own = [line for line in lines[0] if line not in lines[1]]
+    ours_only = [line for line in lines[0] if line not in lines[1]]
     other = [line for line in lines[1] if line not in lines[0]]
-    return SEPARATOR.join(own), SEPARATOR.join(other)
+    return SEPARATOR.join(ours_only), SEPARATOR.join(other)
 
 
-#: Share of a case's launches that lie elsewhere on a machine that moves ranks; of 50 one may be mistaken.
+#: Share of a case's launches with other placements on a machine that moves ranks; one in 50 may be an error.
 SHIFTING = 0.1
 
 
 @dataclass(frozen=True)
 class PlacedLaunches:
-    """Launches of one case whose ranks lay alike."""
+    """Launches of one case with the same placement of ranks."""
 
-    core_latency: float | None  #: median of theirs, in seconds; None if unknown
+    core_latency: float | None  #: their median, in seconds; None if unknown
     values: list[float]
-    sessions: list[int]  #: number of the session of each; empty if unknown
-    days: list[int]  #: the day of each; empty likewise
-    headlines: list[float]  #: of each; empty where they are what is judged
-    since: str = ""  #: end (UTC) of the last one that no night has taught; empty if unknown
+    sessions: list[int]  #: number of each launch's session; empty if unknown
+    days: list[int]  #: day of each launch; empty if unknown
+    headlines: list[float]  #: of each launch; empty if they are the judged values
+    since: str = ""  #: end (UTC) of the last launch that was calibrated, not learned; empty if unknown
 
 
 def read_placed_launches(origin: Mapping[str, Any], case: Case) -> list[PlacedLaunches]:
-    """Read the launches behind a case by where their ranks lay, those behind its row first.
+    """Read the launches behind a case by placement of their ranks, those behind its row first.
 
-    Empty if there are none or they are no positive numbers.
+    Empty if there are none or they are not positive numbers.
     """
-    told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key) or {}
-    values = provenance.find_values(told, case.key)
-    headlines = provenance.find_headlines(told, case.key)
+    calibration = provenance.find_case_calibration(origin["programs"].get(case.program), case.key) or {}
+    values = provenance.find_values(calibration, case.key)
+    headlines = provenance.find_headlines(calibration, case.key)
     if not _are_values(values) or not (headlines is None or _are_values(headlines)):
         return []
-    latencies = provenance.find_core_latencies(told, case.key)
+    latencies = provenance.find_core_latencies(calibration, case.key)
     alike = is_placeless(case)
     places = group_placements([None] * len(latencies) if alike else latencies)
-    return [_place(told, case.key, placement, values, headlines) for placement in places]
+    return [_place(calibration, case.key, placement, values, headlines) for placement in places]
 
 
 def read_all_placed(
     references: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> dict[Case, list[PlacedLaunches]]:
-    """Read the launches behind each case that is measured in real time, by where their ranks lay."""
+    """Read the launches behind each case of real time, by placement of their ranks."""
     return {
         case: read_placed_launches(origin, case)
         for case, reference in references.items()
@@ -247,20 +252,20 @@ def _place(
     values: Sequence[float],
     headlines: Sequence[float] | None,
 ) -> PlacedLaunches:
-    """Select the records of the launches of one place."""
+    """Select the records of the launches with one placement."""
     ends = provenance.list_ends(told, key, place.members)
     return PlacedLaunches(
         place.core_latency,
         [values[number] for number in place.members],
         provenance.number_launches(told, ends),
-        [number_day(each) for each in ends],
+        [number_day(end) for end in ends],
         [headlines[number] for number in place.members] if headlines else [],
         max(provenance.list_ends(told, key, place.members, learned=False), default=""),
     )
 
 
 def _are_values(values: Any) -> bool:
-    """Return whether something is a list of positive numbers, one at least."""
+    """Return whether a value is a list of positive numbers that is not empty."""
     return isinstance(values, list) and bool(values) and all(map(_is_value, values))
 
 
@@ -270,12 +275,14 @@ def _is_value(value: Any) -> bool:
 
 
 def is_shifting(placed: Iterable[Sequence[PlacedLaunches]]) -> bool:
-    """Return whether a machine moves its ranks: a good part of some case's launches lay on other cores.
+    """Return whether a machine moves its ranks: many launches of some case had another placement.
 
-    :param placed: the launches of each case, those of most launches first
+    :param placed: the launches of each case, the most frequent placement first
     """
-    for some in placed:
-        most, *others = [len(each.values) for each in some if each.core_latency is not None] or [0]
+    for placements in placed:
+        most, *others = [
+            len(launches.values) for launches in placements if launches.core_latency is not None
+        ] or [0]
         if others and sum(others) >= SHIFTING * most:
             return True
     return False

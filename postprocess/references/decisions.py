@@ -1,9 +1,9 @@
-"""What people decided: failures that are expected for a while, and sides of comparisons that they rejected.
+"""Decisions by people: failures that are expected for a while, and comparisons whose new side was rejected.
 
-A row names cases, one pattern a column of the key (``*`` is any text, ``?`` any letter), the verdicts that are
-expected of them, why, and until when. A case keeps its verdict; it only does not count against the exit status.
-A verdict that the row does not name fails, and so does everything once the row has expired. Wrong data are
-never expected, nor is what is slow by one cause with many others.
+A row names cases, with one pattern per column of the key (``*`` is any text, ``?`` any letter), their expected
+verdicts, the reason, and the last day. A case keeps its verdict but does not count against the exit status. A
+verdict that the row does not name fails, and so does everything once the row has expired. Wrong data is never
+expected, and neither is a slowdown with a common cause.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DecisionOutcome:
 
 
 def require_not_rejected(folder: Path) -> None:
-    """Check that the new side of a comparison was not rejected; where nothing is decided, it was not.
+    """Check that the new side of a comparison was not rejected; without a decision it was not.
 
     :raises UsageError: if it was, or the decision is damaged
     """
@@ -54,10 +54,11 @@ def require_not_rejected(folder: Path) -> None:
 
 
 KEYS = tuple(field.name for field in fields(Case) if field.name != "system")
-NAMING = ("routine", "environment")  #: of which a row names one: a program or a layout is too much
+#: a row names one of them, because a program or a layout alone is too broad
+NAMING = ("routine", "environment")
 COLUMNS = (*KEYS, "verdicts", "factor", "reason", "ticket", "expires")
-VERDICTS = {  #: to expect
-    str(each): each for each in Verdict if each in FAILED and each is not Verdict.INCORRECT
+VERDICTS = {  #: verdicts that can be expected
+    str(verdict): verdict for verdict in Verdict if verdict in FAILED and verdict is not Verdict.INCORRECT
 }
 MOST_DAYS = 400  #: that an expectation may last before it must be renewed
 PATTERN = re.compile(r"[A-Za-z0-9_.+*?-]+")
@@ -72,7 +73,7 @@ class ExpectedFailure:
     row: int
     patterns: tuple[str, ...]  #: in the order of ``KEYS``
     verdicts: frozenset[Verdict]
-    factor: float | None  #: most slowdown of what is expected to have regressed; None if nothing is
+    factor: float | None  #: largest expected slowdown of a regression; None if none is expected
     reason: str
     ticket: str
     expires: date  #: the last day on which it holds
@@ -83,16 +84,16 @@ class ExpectedFailure:
         return f"{self.path}: row {self.row}"
 
     def is_about(self, case: Case) -> bool:
-        """Return whether the patterns fit a case of this system."""
+        """Return whether the patterns match a case of this system."""
         words = (str(getattr(case, key)) for key in KEYS)
         return all(map(fnmatchcase, words, self.patterns))
 
     def holds(self, today: date) -> bool:
-        """Return whether it has not expired."""
+        """Return whether the expectation has not expired."""
         return today <= self.expires
 
     def allows(self, result: CaseResult) -> bool:
-        """Return whether just this failure is expected, and no worse one."""
+        """Return whether exactly this failure is expected, and not a worse one."""
         if result.verdict not in self.verdicts or not self.is_about(result.case):
             return False
         if self.factor is None or result.verdict is not Verdict.REGRESSED:
@@ -100,43 +101,43 @@ class ExpectedFailure:
         return result.slowdown is not None and result.slowdown <= self.factor
 
     def covers(self, other: ExpectedFailure) -> bool:
-        """Return whether nothing is left to a later row."""
+        """Return whether a later row would have no effect."""
         pairs = zip(self.patterns, other.patterns, strict=True)
-        wider = all(own in ("*", theirs) for own, theirs in pairs)
+        wider = all(pattern in ("*", theirs) for pattern, theirs in pairs)
         limits = (self.factor or float("inf"), other.factor or float("inf"))
         later = self.expires >= other.expires
         return wider and later and self.verdicts >= other.verdicts and limits[0] >= limits[1]
 
 
 def load_expected_failures(roots: Sequence[Path], systems: Iterable[str]) -> dict[str, list[ExpectedFailure]]:
-    """Load the expectations of each system, from the first root that has a file of it.
+    """Load the expectations of each system, from the first root that has a file for it.
 
-    :raises ReferenceFileError: for the first fault. What has expired is none here: it only has no effect.
+    :raises ReferenceFileError: for the first fault. An expired row is not one: it merely has no effect.
     """
-    found = {}
+    expectations = {}
     for system in sorted(set(systems)):
         paths = [root / system / NAME for root in roots]
         path = next((path for path in paths if path.is_file()), None)
         if path:
-            found[system], problems = parse_expected_file(path)
+            expectations[system], problems = parse_expected_file(path)
             if problems:
                 raise ReferenceFileError(problems[0])
-    return found
+    return expectations
 
 
 def apply_expected_failures(
     results: Sequence[CaseResult], known: dict[str, list[ExpectedFailure]], today: date
 ) -> list[CaseResult]:
-    """Mark the results that fail as expected; return all."""
+    """Mark the results whose failure is expected; return all results."""
     return [apply_expected_failure(result, known.get(result.case.system, ()), today) for result in results]
 
 
 def apply_expected_failure(result: CaseResult, known: Iterable[ExpectedFailure], today: date) -> CaseResult:
-    """Mark a result that an expectation allows, with the reason of the first; none allows a common cause."""
-    for each in () if result.cause else known:
-        if each.holds(today) and each.allows(result):
-            why = f"{each.reason} ({each.ticket})" if each.ticket else each.reason
-            reason = f"{result.reason}; expected until {each.expires}: {why}"
+    """Mark a result that an expectation allows, with its reason. None allows a common cause."""
+    for expectation in () if result.cause else known:
+        if expectation.holds(today) and expectation.allows(result):
+            why = f"{expectation.reason} ({expectation.ticket})" if expectation.ticket else expectation.reason
+            reason = f"{result.reason}; expected until {expectation.expires}: {why}"
             return replace(result, expected=why, reason=reason.removeprefix("; "))
     return result
 
@@ -144,39 +145,41 @@ def apply_expected_failure(result: CaseResult, known: Iterable[ExpectedFailure],
 def check_expected_failures(
     results: Sequence[CaseResult], known: dict[str, list[ExpectedFailure]], today: date, whole: bool
 ) -> Iterator[str]:
-    """Find what is wrong with the expectations themselves, one line each.
+    """Describe what is wrong with the expectations themselves, in one line each.
 
-    :param whole: whether the session has all cases, so that one without a case is of no use.
+    :param whole: whether the session has all cases, so that an expectation without a case is useless.
     """
-    for system, each in ((system, each) for system, some in known.items() for each in some):
-        own = [r for r in results if r.case.system == system and each.is_about(r.case)]
-        if not each.holds(today):
-            yield f"{each.place}: expired on {each.expires}; remove or renew it"
-        elif common := sum(bool(r.cause) and each.allows(r) for r in own):
-            told = f"{plural(common, 'case')} that it expects, which one cause slows with many others"
-            yield f"{each.place}: did not apply to {told}"
-        elif whole and not own:
-            yield f"{each.place}: nothing that is measured fits it; remove or correct it"
-        elif whole and all(r.verdict in HEALTHY - WITHOUT_VALUE for r in own):
-            yield f"{each.place}: what it expects no longer fails; remove it"
+    for system, expectation in (
+        (system, expectation) for system, rows in known.items() for expectation in rows
+    ):
+        matching = [r for r in results if r.case.system == system and expectation.is_about(r.case)]
+        if not expectation.holds(today):
+            yield f"{expectation.place}: expired on {expectation.expires}; remove or renew it"
+        elif common := sum(bool(r.cause) and expectation.allows(r) for r in matching):
+            cases = f"{plural(common, 'case')} that it expects, which one cause slows with many others"
+            yield f"{expectation.place}: did not apply to {cases}"
+        elif whole and not matching:
+            yield f"{expectation.place}: nothing that is measured fits it; remove or correct it"
+        elif whole and all(r.verdict in HEALTHY - WITHOUT_VALUE for r in matching):
+            yield f"{expectation.place}: what it expects no longer fails; remove it"
 
 
 def lint_expected_file(path: Path, today: date, cases: Sequence[Case] | None = None) -> list[str]:
-    """Find every fault of a file, one line each, what has expired among them.
+    """Find every fault of a file, one line each, including expired rows.
 
-    :param cases: those that exist, if they are known: a row that fits none of them is a fault.
+    :param cases: those that exist, if known: a row that matches none of them is a fault.
     """
-    known, problems = parse_expected_file(path, today)
-    for each in known:
-        if not each.holds(today):
-            problems.append(f"{each.place}: expired on {each.expires}; remove or renew it")
-        if cases is not None and not any(map(each.is_about, cases)):
-            problems.append(f"{each.place}: no case with a reference fits it; correct or remove it")
+    rows, problems = parse_expected_file(path, today)
+    for row in rows:
+        if not row.holds(today):
+            problems.append(f"{row.place}: expired on {row.expires}; remove or renew it")
+        if cases is not None and not any(map(row.is_about, cases)):
+            problems.append(f"{row.place}: no case with a reference fits it; correct or remove it")
     return problems
 
 
 def parse_expected_file(path: Path, today: date | None = None) -> tuple[list[ExpectedFailure], list[str]]:
-    """Parse what can be read of a file, and every fault of it.
+    """Parse the sound rows of a file, and find all of its faults.
 
     :param today: from which ``expires`` may not be too far; None for today, UTC.
     """
@@ -188,21 +191,21 @@ def parse_expected_file(path: Path, today: date | None = None) -> tuple[list[Exp
     rows, problems = parse_rows(
         str(path), text, COLUMNS, lambda number, cell: parse_expected_row(path, number, cell, day)
     )
-    known = list(rows.values())
-    return known, problems + list(find_shadowed_rows(known))
+    expectations = list(rows.values())
+    return expectations, problems + list(find_shadowed_rows(expectations))
 
 
 def utc_today() -> date:
-    """Return the day that nights and files are dated by."""
+    """Return today's date in UTC, which dates nights and files."""
     return datetime.now(timezone.utc).date()
 
 
 def find_shadowed_rows(known: Sequence[ExpectedFailure]) -> Iterator[str]:
-    """Find rows that change nothing, since one above them says as much."""
-    for place, each in enumerate(known):
-        above = next((other for other in known[:place] if other.covers(each)), None)
+    """Find rows without effect because a row above covers them."""
+    for place, row in enumerate(known):
+        above = next((other for other in known[:place] if other.covers(row)), None)
         if above:
-            yield f"{each.place}: has no effect beside row {above.row}; remove one of them"
+            yield f"{row.place}: has no effect beside row {above.row}; remove one of them"
 
 
 def parse_expected_row(path: Path, number: int, cell: Mapping[str, str], today: date) -> ExpectedFailure:
@@ -230,7 +233,7 @@ def parse_expected_row(path: Path, number: int, cell: Mapping[str, str], today: 
 
 
 def is_any(pattern: str) -> bool:
-    """Return whether a pattern names nothing: ``*-*`` fits every environment too."""
+    """Return whether a pattern names nothing: ``*-*`` matches every environment too."""
     return not any(map(str.isalnum, pattern))
 
 
@@ -245,7 +248,7 @@ def _verdicts(text: str) -> frozenset[Verdict]:
 
 
 def _factor(text: str, verdicts: frozenset[Verdict]) -> float | None:
-    """Return the most slowdown of what is expected to have regressed; a dash where nothing is."""
+    """Return the largest expected slowdown of a regression; the cell is a dash if none is expected."""
     if Verdict.REGRESSED not in verdicts:
         if text != "-":
             raise ValueError("factor: only what regressed has one; write -")
@@ -257,11 +260,11 @@ def _factor(text: str, verdicts: frozenset[Verdict]) -> float | None:
 
 def _expires(text: str, today: date) -> date:
     try:
-        found = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise ValueError(f"expires: {format_external(text)}; write a day, as in 2027-03-31") from None
-    if text != found.isoformat():  # newer Pythons read other forms too
+    if text != day.isoformat():  # newer Pythons accept other forms too
         raise ValueError(f"expires: {format_external(text)}; write a day, as in 2027-03-31")
-    if found > today + timedelta(days=MOST_DAYS):
+    if day > today + timedelta(days=MOST_DAYS):
         raise ValueError(f"expires: {text} is more than {MOST_DAYS} days ahead; write a nearer day")
-    return found
+    return day

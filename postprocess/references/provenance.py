@@ -1,4 +1,4 @@
-"""Provenance of a reference file: the JSON file beside it."""
+"""The provenance of a reference file: the JSON file beside it."""
 
 import json
 from collections import Counter
@@ -16,21 +16,21 @@ from site_configs.schema.fields import SESSION_GAP_MINUTES
 
 SUFFIX = ".provenance.json"
 TEXTS = ("mpi_library", "version")  #: required of each program
-FACTS = ("compiler", "source_hash", "spec")  #: optional, as text
-MACHINE_FACTS = ("host", "kernel", "firmware", "cpu_model")  #: and of a machine
+FACTS = ("compiler", "source_hash", "spec")  #: optional texts
+MACHINE_FACTS = ("host", "kernel", "firmware", "cpu_model")  #: optional texts of a machine
 #: The only key of a program
 CALIBRATIONS = "calibrations"
-#: Optional key of a calibration: between the ends of launches of two sessions, as the site had it
+#: Optional key of a calibration: minutes between the ends of launches that separate two sessions, from the site
 SESSION_GAP = "session_gap_minutes"
-SERIES = "series"  #: of a calibration: cases that were measured by the same launches, with these launches
+SERIES = "series"  #: key of a calibration: cases that were measured by the same launches, with these launches
 
 
-TRANSPORTS = "transports"  #: optional key of a calibration: by what pairs of ranks talked, by class of pairs
-HEADLINES = "headlines"  #: of a series: the papers' headline of each launch, by case
-#: Optional key of a series: the value of each launch that is judged, by case, where it is not the headline
+TRANSPORTS = "transports"  #: optional key of a calibration: transports between ranks, by class of pairs
+HEADLINES = "headlines"  #: key of a series: the papers' headline of each launch, by case
+#: Optional key of a series: the judged value of each launch, by case, if it is not the headline
 VALUES = "values"
-LEARNED = "learned"  #: of a launch, optional: whether a night has taught it
-#: Optional key of a series: the time from core to core of each launch, in seconds, by case
+LEARNED = "learned"  #: optional key of a launch: whether a night added it
+#: Optional key of a series: the core-to-core time of each launch, in seconds, by case
 CORE_LATENCIES = "core_latencies"
 
 
@@ -39,19 +39,19 @@ def locate_provenance(path: Path) -> Path:
 
 
 def locate_described(path: Path) -> Path:
-    """Locate the reference file that a provenance file is about."""
+    """Return the reference file that a provenance file describes."""
     return path.with_name(path.name.removesuffix(SUFFIX) + ".tsv")
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
-    """Read the provenance of a reference file that was loaded, so that it is known to be sound."""
+    """Read the provenance of a reference file that was loaded, and is therefore sound."""
     return json.loads(files.read_regular(locate_provenance(path)))
 
 
 def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[str]:
     """Find what is wrong with the provenance of the reference file ``path``, one line each.
 
-    :param cases: those of the file, each of which it must have.
+    :param cases: those of the file, all of which it must have.
     """
     sidecar = locate_provenance(path)
     try:
@@ -72,36 +72,40 @@ def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[s
 def find_provenance_faults(origin: Mapping[str, Any], cases: Collection[Case] = ()) -> list[str]:
     """Find what a provenance object lacks, ``key: what is wrong with it``."""
     entry = JsonObject(origin)
-    found = _collect_faults(entry, [(_machine, "machine"), (_programs, "programs")])
-    if found:
-        return found
+    faults = _collect_faults(entry, [(_machine, "machine"), (_programs, "programs")])
+    if faults:
+        return faults
     programs = entry.get("programs", dict)
-    for name, told in sorted(programs.items()):
-        found += [f"programs: {name}: {fault}" for fault in _faults_of_program(told)]
+    for name, program in sorted(programs.items()):
+        faults += [f"programs: {name}: {fault}" for fault in _faults_of_program(program)]
     untold = sorted({case.program for case in cases} - set(programs))
-    found += [f"programs: says nothing of {name}; calibrate again" for name in untold]
-    if found:
-        return found
+    faults += [f"programs: says nothing of {name}; calibrate again" for name in untold]
+    if faults:
+        return faults
     return [
         f"programs: {name}: {fault}"
-        for name, told in sorted(programs.items())
-        for fault in _find_uncovered(told, [case.key for case in cases if case.program == name])
+        for name, program in sorted(programs.items())
+        for fault in _find_uncovered(program, [case.key for case in cases if case.program == name])
     ]
 
 
 def _faults_of_program(told: Mapping[str, Any]) -> Iterator[str]:
-    """Return what is wrong with the entry of a program, beside its cases."""
+    """Yield the faults in the entry of a program, apart from its cases."""
     if CALIBRATIONS not in told:
         yield f"{CALIBRATIONS}: is missing; calibrate again"
         return
-    some = told[CALIBRATIONS]
-    if not isinstance(some, list) or not some or any(not isinstance(each, dict) for each in some):
+    calibrations = told[CALIBRATIONS]
+    if (
+        not isinstance(calibrations, list)
+        or not calibrations
+        or any(not isinstance(calibration, dict) for calibration in calibrations)
+    ):
         yield f"{CALIBRATIONS}: is not a list of objects; correct it"
         return
     for stray in sorted(set(told) - {CALIBRATIONS}):
         yield f"{stray}: stands beside {CALIBRATIONS}, where nothing reads it; move it into one of them"
-    for number, each in enumerate(some, 1):
-        yield from (f"calibration {number}: {fault}" for fault in _faults_of_calibration(each))
+    for number, calibration in enumerate(calibrations, 1):
+        yield from (f"calibration {number}: {fault}" for fault in _faults_of_calibration(calibration))
 
 
 Check = Callable[[JsonObject, str], object]
@@ -126,9 +130,9 @@ def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
 
 
 def read_session_gap(entry: JsonObject) -> int:
-    """Read the minutes between sessions: those of the site, or the usual ones where it sets none.
+    """Read the minutes between sessions: those of the site, or the default if it sets none.
 
-    :raises ValueError: if they are no whole number, 1 or more
+    :raises ValueError: if they are not a whole number of at least 1
     """
     return entry.integer(SESSION_GAP, 1) if SESSION_GAP in entry.fields else SESSION_GAP_MINUTES
 
@@ -136,32 +140,32 @@ def read_session_gap(entry: JsonObject) -> int:
 def list_ends(
     calibration: Mapping[str, Any], key: str, members: Sequence[int] | None = None, learned: bool = True
 ) -> list[str]:
-    """List when the launches behind a case ended (UTC); none if the record has no times.
+    """List when the launches behind a case ended (UTC); empty if the record has no times.
 
     :param members: numbers of the launches that count; None for all
-    :param learned: whether those that nights have taught count
+    :param learned: whether launches that nights added count
     """
     launches = list_case_launches(calibration, key)
     chosen = range(len(launches)) if members is None else members
-    some = [launches[each] for each in chosen if each < len(launches)]
-    return [each["ended_utc"] for each in some if learned or not each.get(LEARNED)]
+    counted = [launches[number] for number in chosen if number < len(launches)]
+    return [launch["ended_utc"] for launch in counted if learned or not launch.get(LEARNED)]
 
 
 def number_launches(calibration: Mapping[str, Any], ends: Sequence[str]) -> list[int]:
-    """Find the number of the session of each launch, by when they ended."""
+    """Find the number of each launch's session, from the times at which launches ended."""
     return number_sessions(ends, 60.0 * read_session_gap(JsonObject(calibration)))
 
 
 def _find_uncovered(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
     """Yield cases covered by no calibration or by several, and calibrations with conflicting methods."""
-    some = list_calibrations(told)
-    methods = [each["method"] for each in some]
+    calibrations = list_calibrations(told)
+    methods = [calibration["method"] for calibration in calibrations]
     if any(method != methods[0] for method in methods):
         yield "its calibrations were made by different methods; calibrate all of it again"
-    if sum(not list_calibrated_keys(each) for each in some) > 1:
+    if sum(not list_calibrated_keys(calibration) for calibration in calibrations) > 1:
         yield "two calibrations tell of all other cases; write of one which cases it has"
-    rest = any(not list_calibrated_keys(each) for each in some)
-    counts = Counter(key for each in some for key in list_calibrated_keys(each))
+    rest = any(not list_calibrated_keys(calibration) for calibration in calibrations)
+    counts = Counter(key for calibration in calibrations for key in list_calibrated_keys(calibration))
     for key in keys:
         if counts[key] > 1:
             yield f"{key} is in {counts[key]} calibrations; leave it in one"
@@ -174,51 +178,53 @@ def list_calibrations(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def find_transports(origin: Mapping[str, Any], case: Case | None = None) -> dict[str, tuple[str, ...]]:
-    """Find by what pairs of ranks talked when a case was calibrated, by class of pairs, if that is told.
+    """Find the transports between ranks when a case was calibrated, by class of pairs, if recorded.
 
-    What was calibrated with options set by hand tells nothing of launches without.
+    Calibrations with options set by hand are left out: they say nothing about launches without them.
 
-    :param case: None for all cases of the file, of which each may talk as any other does
+    :param case: None for all cases of the file, whose transports are then interchangeable
     """
     if case is None:
-        calibrations = [each for told in origin["programs"].values() for each in list_calibrations(told)]
+        calibrations = [
+            calibration for program in origin["programs"].values() for calibration in list_calibrations(program)
+        ]
     else:
-        own = find_case_calibration(origin["programs"].get(case.program), case.key)
-        calibrations = [own] if own else []
-    found: dict[str, tuple[str, ...]] = {}
+        case_calibration = find_case_calibration(origin["programs"].get(case.program), case.key)
+        calibrations = [case_calibration] if case_calibration else []
+    transports: dict[str, tuple[str, ...]] = {}
     for calibration in calibrations:
         for pairs, names in calibration.get(TRANSPORTS, {}).items() if "options" not in calibration else ():
-            found[pairs] = tuple(dict.fromkeys([*found.get(pairs, ()), *names]))
-    return found
+            transports[pairs] = tuple(dict.fromkeys([*transports.get(pairs, ()), *names]))
+    return transports
 
 
 def list_calibrated_keys(calibration: Mapping[str, Any]) -> set[str]:
-    """List the cases that a calibration names. None: it is of all that no other one names."""
+    """List the cases that a calibration names; one that names none covers all cases not named elsewhere."""
     return set(list_values(calibration))
 
 
 def list_values(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
-    """List every judged value behind the references of a calibration by case, in the order of its launches."""
+    """Return the judged values behind the references of a calibration by case, in the order of its launches."""
     return {
         key: list(values)
-        for some in _each_series(calibration)
-        for key, values in (some.get(HEADLINES, {}) | some.get(VALUES, {})).items()
+        for series in _each_series(calibration)
+        for key, values in (series.get(HEADLINES, {}) | series.get(VALUES, {})).items()
     }
 
 
 def find_values(calibration: Mapping[str, Any], key: str) -> Any:
-    """Find every judged value behind the reference of one case, as it stands; None if none is named."""
-    for some in _each_series(calibration):
-        if key in some.get(HEADLINES, {}):
-            return some.get(VALUES, {}).get(key, some[HEADLINES][key])
+    """Return the judged values behind the reference of one case, unchecked; None if there are none."""
+    for series in _each_series(calibration):
+        if key in series.get(HEADLINES, {}):
+            return series.get(VALUES, {}).get(key, series[HEADLINES][key])
     return None
 
 
 def find_headlines(calibration: Mapping[str, Any], key: str) -> Any:
-    """Find the headlines of the launches behind a case, where they are not what is judged; None else."""
-    for some in _each_series(calibration):
-        if key in some.get(VALUES, {}):
-            return some.get(HEADLINES, {}).get(key)
+    """Return the headlines of the launches behind a case if they are not the judged values; else None."""
+    for series in _each_series(calibration):
+        if key in series.get(VALUES, {}):
+            return series.get(HEADLINES, {}).get(key)
     return None
 
 
@@ -227,43 +233,51 @@ def _each_series(calibration: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def find_core_latencies(calibration: Mapping[str, Any], key: str) -> list[float | None]:
-    """Find the time from core to core of each launch behind a case, in seconds; None if unknown."""
-    for some in calibration.get(SERIES, ()):
-        if key in some["headlines"]:
-            return some.get(CORE_LATENCIES, {}).get(key, [None] * len(some["launches"]))
+    """Return the core-to-core time of each launch behind a case, in seconds, or None if unknown."""
+    for series in calibration.get(SERIES, ()):
+        if key in series["headlines"]:
+            return series.get(CORE_LATENCIES, {}).get(key, [None] * len(series["launches"]))
     return [None] * len(find_values(calibration, key) or ())
 
 
 def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:
     """Find the calibration that a case belongs to, in the entry of its program; None if there is none."""
-    some = list_calibrations(told) if told else []
-    named = (each for each in some if find_values(each, key) is not None)
-    rest = (each for each in some if not list_calibrated_keys(each))
+    calibrations = list_calibrations(told) if told else []
+    named = (calibration for calibration in calibrations if find_values(calibration, key) is not None)
+    rest = (calibration for calibration in calibrations if not list_calibrated_keys(calibration))
     return next(chain(named, rest), None)
 
 
 def list_case_launches(calibration: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
-    """List when and where each launch behind a case ran; none if that is unknown."""
-    some = (each for each in calibration.get(SERIES, ()) if key in each["headlines"])
-    return next((each["launches"] for each in some), ())
+    """Return when and where the launches behind a case ran; empty if unknown."""
+    matching = (series for series in calibration.get(SERIES, ()) if key in series["headlines"])
+    return next((series["launches"] for series in matching), ())
 
 
 def find_calibration_date(calibration: Mapping[str, Any], key: str) -> str:
-    """Find when a case was calibrated: the end of its median launch, so that one more does not make it young.
+    """Find when a case was calibrated: the end of its median launch, so that one more does not rejuvenate it.
 
-    The lower of the middle two; the end of the last launch if the record has no others.
+    It is the lower of the middle two; the end of the last launch if the record has no others.
     """
     moments = sorted(launch["ended_utc"] for launch in list_case_launches(calibration, key))
     return moments[(len(moments) - 1) // 2] if moments else calibration["date_utc"]
 
 
 def restrict_calibrations(told: Mapping[str, Any], keys: Collection[str]) -> list[dict[str, Any]]:
-    """Restrict the calibrations of a program to these cases, each with what it knew."""
-    some = list_calibrations(told)
-    named = {key for each in some for key in list_calibrated_keys(each)}
-    left = [_restrict(each, set(keys)) for each in some if list_calibrated_keys(each) & set(keys)]
-    rest = [each for each in some if not list_calibrated_keys(each) and set(keys) - named]
-    return [*left, *(dict(each) for each in rest)]
+    """Restrict the calibrations of a program to these cases."""
+    calibrations = list_calibrations(told)
+    named = {key for calibration in calibrations for key in list_calibrated_keys(calibration)}
+    left = [
+        _restrict(calibration, set(keys))
+        for calibration in calibrations
+        if list_calibrated_keys(calibration) & set(keys)
+    ]
+    rest = [
+        calibration
+        for calibration in calibrations
+        if not list_calibrated_keys(calibration) and set(keys) - named
+    ]
+    return [*left, *(dict(calibration) for calibration in rest)]
 
 
 def _restrict(calibration: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
@@ -271,10 +285,10 @@ def _restrict(calibration: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
         return dict(calibration) | {"headlines": _select_keys(calibration["headlines"], keys)}
     by_case = (HEADLINES, VALUES, CORE_LATENCIES)
     series = [
-        each | {name: _select_keys(each[name], keys) for name in by_case if name in each}
-        for each in calibration[SERIES]
+        entry | {name: _select_keys(entry[name], keys) for name in by_case if name in entry}
+        for entry in calibration[SERIES]
     ]
-    return dict(calibration) | {SERIES: [each for each in series if each["headlines"]]}
+    return dict(calibration) | {SERIES: [entry for entry in series if entry["headlines"]]}
 
 
 def _select_keys(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
@@ -282,17 +296,17 @@ def _select_keys(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
 
 
 def _collect_faults(entry: JsonObject, checks: Sequence[tuple[Callable, str]]) -> list[str]:
-    found: list[str] = []
+    faults: list[str] = []
     for check, key in checks:
         try:
             check(entry, key)
         except ValueError as error:
-            found.append(f"{error}; correct it")
-    return found
+            faults.append(f"{error}; correct it")
+    return faults
 
 
 def encode_provenance(origin: Mapping[str, Any]) -> bytes:
-    """Encode a provenance object as the text of its file, with each case and its values in one line.
+    """Encode a provenance object as the text of its file, with each case and its values on one line.
 
     Raises ValueError if JSON cannot hold it.
     """
@@ -307,8 +321,8 @@ def _lines(value: Any, margin: str) -> str:
     if isinstance(value, Mapping) and value:
         rows = [f"{_lines(key, inner)}: {_lines(value[key], inner)}" for key in sorted(value)]
         return "{\n" + ",\n".join(inner + row for row in rows) + f"\n{margin}}}"
-    if isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
-        rows = [inner + _lines(each, inner) for each in value]
+    if isinstance(value, list | tuple) and any(isinstance(entry, Mapping) for entry in value):
+        rows = [inner + _lines(entry, inner) for entry in value]
         return "[\n" + ",\n".join(rows) + f"\n{margin}]"
     return json.dumps(value, allow_nan=False, sort_keys=True)
 
@@ -320,7 +334,7 @@ def _machine(entry: JsonObject, key: str) -> None:
 
 
 def _launch_machine(entry: JsonObject, key: str) -> None:
-    """Check the entry of a machine, in words or by its facts."""
+    """Check the entry of a machine, which is a text or a set of facts."""
     if isinstance(entry.get(key, str, dict), dict):
         machine = entry.object(key)
         for fact in MACHINE_FACTS:
@@ -332,7 +346,7 @@ def _programs(entry: JsonObject, key: str) -> None:
     if key not in entry.fields:
         raise ValueError(f"{key}: is missing; move the file away and calibrate")
     programs = entry.get(key, dict)
-    if not programs or any(not isinstance(told, dict) for told in programs.values()):
+    if not programs or any(not isinstance(program, dict) for program in programs.values()):
         raise ValueError(f"{key}: does not tell of each program how it was measured")
 
 
@@ -342,7 +356,7 @@ def _method(entry: JsonObject, key: str) -> None:
 
 
 def _options(entry: JsonObject, key: str) -> None:
-    """Check what was set by hand: variables by name, of options and of the shell."""
+    """Check what was set by hand: variables by name, from options and from the shell."""
     options = entry.object(key)
     for name in ("set_env", "shell"):
         inner = options.object(name) if name in options.fields else JsonObject({})
@@ -368,8 +382,8 @@ def _sessions(entry: JsonObject, key: str) -> None:
 
 
 def _series(entry: JsonObject, key: str) -> None:
-    for some in entry.objects(key):
-        launches = some.objects("launches")
+    for series in entry.objects(key):
+        launches = series.objects("launches")
         for launch in launches:
             launch.text("session")
             launch.moment("ended_utc")
@@ -381,14 +395,14 @@ def _series(entry: JsonObject, key: str) -> None:
             ):
                 if fact in launch.fields:
                     check(launch, fact)
-        headlines = some.object(HEADLINES)
-        values = some.object(VALUES) if VALUES in some.fields else JsonObject({})
-        for told in (headlines, values):
-            for case in told.fields:
-                told.series(case, len(launches))
-        places = some.object(CORE_LATENCIES) if CORE_LATENCIES in some.fields else JsonObject({})
+        headlines = series.object(HEADLINES)
+        values = series.object(VALUES) if VALUES in series.fields else JsonObject({})
+        for by_case in (headlines, values):
+            for case in by_case.fields:
+                by_case.series(case, len(launches))
+        places = series.object(CORE_LATENCIES) if CORE_LATENCIES in series.fields else JsonObject({})
         for case in places.fields:
             places.sparse_series(case, len(launches), measurement.CORE_LATENCIES)
-        for name, told in ((VALUES, values), (CORE_LATENCIES, places)):
-            if stray := sorted(told.fields.keys() - headlines.fields.keys()):
+        for name, optional in ((VALUES, values), (CORE_LATENCIES, places)):
+            if stray := sorted(optional.fields.keys() - headlines.fields.keys()):
                 raise ValueError(f"{key}.{name}: {stray[0]} has no headlines")

@@ -1,7 +1,7 @@
-"""References: what each case costs on a machine when all is well. One reviewed text file each.
+"""Reference files: the cost of each case on a healthy machine, as reviewed text.
 
-``<root>/<system>/<partition>/<environment>.tsv`` holds one case a row, sorted; its provenance lies
-beside it in ``<environment>.provenance.json``. A file with any fault is refused as a whole.
+``<root>/<system>/<partition>/<environment>.tsv`` has one case per row, sorted; its provenance is beside it in
+``<environment>.provenance.json``. A file with any fault is refused as a whole.
 """
 
 import math
@@ -28,9 +28,9 @@ PATH = Path(__file__).parents[2] / "reference_data" / "session_spreads.tsv"
 
 @cache
 def load_session_priors(path: Path = PATH) -> dict[Key, Prior]:
-    """Load the table by cache state and smallest size; lines that begin with ``#`` name its source.
+    """Load the table by cache state and smallest size. Lines that begin with ``#`` name its source.
 
-    :raises UsageError: naming file, row and fix
+    :raises UsageError: names file, row and fix
     """
     try:
         lines = files.read_text(path).splitlines()
@@ -39,17 +39,17 @@ def load_session_priors(path: Path = PATH) -> dict[Key, Prior]:
     rows = [(n, line) for n, line in enumerate(lines, 1) if line and not line.startswith("#")]
     if not rows or tuple(rows[0][1].split("\t")) != SPREAD_COLUMNS or len(rows) == 1:
         raise UsageError(f"{path}: has not the columns {', '.join(SPREAD_COLUMNS)}; restore the file")
-    found = {}
+    priors = {}
     for number, line in rows[1:]:
         try:
             cache_state, least, spread, degrees, _, _ = line.split("\t")
             prior = Prior(float(spread), float(degrees))
             if not (0 < prior.spread < 1 and 1 <= prior.degrees < 1000):
                 raise ValueError("spread or degrees out of range")
-            found[cache_state, int(least)] = prior
+            priors[cache_state, int(least)] = prior
         except ValueError as error:
             raise UsageError(f"{path}: row {number}: {error}; restore the file") from None
-    return found
+    return priors
 
 
 def lint_session_priors(path: Path) -> list[str]:
@@ -64,7 +64,7 @@ Row = TypeVar("Row")
 
 
 def read_text(path: Path, fix: str) -> str:
-    """Read all of a file. Raises ValueError, ``path: what is wrong; fix``."""
+    """Read a whole file. Raises ValueError, ``path: what is wrong; fix``."""
     try:
         return files.read_regular(path).decode()
     except OSError as error:
@@ -77,9 +77,9 @@ def read_text(path: Path, fix: str) -> str:
 def parse_rows(
     name: str, text: str, columns: Sequence[str], read: Callable[[int, Mapping[str, str]], Row]
 ) -> tuple[dict[int, Row], list[str]]:
-    """Parse what can be read of a table, by number of the row (the header is row 1); and every fault of it.
+    """Parse the sound rows of a table, by row number (the header is row 1), and find all of its faults.
 
-    :param read: makes something of a row, from its number and its cells by column, or raises ValueError
+    :param read: converts a row, given its number and its cells by column, or raises ValueError
     """
     header, *lines = text.split("\n")
     if header != "\t".join(columns):
@@ -105,14 +105,14 @@ def _cells(line: str, columns: Sequence[str]) -> dict[str, str]:
 
 KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", "bytes")
 COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
-#: that a cell may hold
+#: allowed in a cell
 WORDS = {"cache": (*CACHES, ROTATE), "sync": SYNCHRONISERS, "unit": tuple(UNITS)}
 HEADER = "\t".join(COLUMNS)
 #: Known failures of a system, see :mod:`postprocess.references.decisions`
 EXPECTED = "expected.tsv"
 EXACT = "exact"  #: in the column ``spread``
 INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
-#: Least and most that a cell may hold. Within them no band overflows, and none is so wide that all passes.
+#: Smallest and largest numbers in a cell. Within them no band overflows, and none is so wide that all passes.
 COUNTS = {
     "peer": (0, 10**8),
     "processes": (1, 10**8),
@@ -121,7 +121,7 @@ COUNTS = {
     "launches": (1, 10**6),
 }
 CENTERS: dict[str, tuple[float, float]] = {SECONDS: (1e-10, 1e6), MEGABYTES: (1e-6, 1e12), RATIO: (1e-6, 1e9)}
-MOST_SPREAD = math.log(1000)  #: launches of one machine that differ by such a factor mean nothing
+MOST_SPREAD = math.log(1000)  #: launches of one machine that differ by more mean nothing
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
@@ -130,14 +130,14 @@ class ReferenceFileError(UsageError):
 
 
 def locate_references(root: Path, system: str, partition: str, environment: str) -> Path:
-    """Locate where the references of an environment lie below ``root``, whether or not they exist."""
+    """Return where the references of an environment are below ``root``, whether or not they exist."""
     return root / system / partition / f"{environment}.tsv"
 
 
 def find_reference_file(roots: Sequence[Path], system: str, partition: str, environment: str) -> Path | None:
     """Find the reference file of an environment in the first root that has one, else None.
 
-    Raises ReferenceFileError where the answer cannot be known, as below a folder closed to the user.
+    Raises ReferenceFileError if that cannot be determined, as below an unreadable folder.
     """
     for root in roots:
         path = locate_references(root, system, partition, environment)
@@ -165,9 +165,9 @@ def lint_reference_file(path: Path) -> list[str]:
 
 
 def lint_reference_files(root: Path) -> list[str]:
-    """Find every fault of the reference files below ``root``, and the files that no case would find.
+    """Find every fault of the reference files below ``root``, and files that are never read.
 
-    ``historical`` holds other tables and is left alone.
+    ``historical`` has other tables and is ignored.
     """
     problems: list[str] = []
     for path in sorted(root.rglob("*")):
@@ -179,7 +179,7 @@ def lint_reference_files(root: Path) -> list[str]:
         elif path.suffix == ".tsv" and len(parts) == 3:
             problems += lint_reference_file(path)
         elif path.name == EXPECTED and len(parts) == 2:
-            continue  # :mod:`postprocess.references.decisions` looks at it
+            continue  # checked by :mod:`postprocess.references.decisions`
         elif path.suffix == ".tsv":
             problems.append(f"{path}: is never read; move it to SYSTEM/PARTITION/ENVIRONMENT.tsv")
         elif path.name.endswith(provenance.SUFFIX) and not provenance.locate_described(path).exists():
@@ -190,8 +190,8 @@ def lint_reference_files(root: Path) -> list[str]:
 def write_references(path: Path, references: Iterable[Reference], origin: Mapping[str, Any]) -> None:
     """Write the references of one environment with their provenance, replacing earlier ones.
 
-    ``origin`` is the provenance. Both files change, each at once, or on an error none.
-    Raises ReferenceFileError, before anything is written, for what :func:`load_references` would refuse.
+    ``origin`` is the provenance. Each file is replaced atomically; on an error neither changes. Raises
+    ReferenceFileError, before anything is written, for what :func:`load_references` would refuse.
     """
     ordered = sorted(references, key=lambda reference: reference.case)
     text = "".join(f"{line}\n" for line in (HEADER, *map(_line, ordered)))
@@ -223,7 +223,7 @@ def _line(reference: Reference) -> str:
 
 
 def _examine(path: Path, system: str, partition: str, environment: str) -> tuple[list[Reference], list[str]]:
-    """Parse a file with its provenance: its sound rows, and every fault of both."""
+    """Parse a file with its provenance: return its sound rows and every fault of both."""
     try:
         text = read_text(path, "restore the file or calibrate again")
     except ValueError as error:
@@ -236,7 +236,7 @@ def _examine(path: Path, system: str, partition: str, environment: str) -> tuple
 def _parse(
     name: str, text: str, system: str, partition: str, environment: str
 ) -> tuple[list[Reference], list[str]]:
-    """Parse the rows of a file: the sound ones, and every fault."""
+    """Parse the rows of a file: return the sound ones and every fault."""
     rows, problems = parse_rows(
         name, text, COLUMNS, lambda _, cell: _reference(cell, system, partition, environment)
     )

@@ -1,8 +1,8 @@
-"""What launches took: the start, and each trial, from the summaries and records of the sessions that made them.
+"""Estimate what launches cost, per start and per trial, from the summaries and records of earlier sessions.
 
-ReFrame times a job from its submission to its end, waiting in a queue included. mpicost tells in its end record
-how long it ran; that over its trials is the cost of a trial, flush and control messages included, and the rest
-of the job's time is the start.
+ReFrame times a job from its submission to its end, including the wait in a queue. mpicost records how long it
+ran. That time divided by its trials is the cost of a trial, including flush and control messages; the rest of
+the job's time is the start.
 """
 
 from __future__ import annotations
@@ -25,79 +25,79 @@ from postprocess.model.routines.mpicost import FLUSH, WARM
 from postprocess.results.summary import SummaryLaunch, load_summary
 from site_configs.topology.machine import measure_flush_seconds
 
-#: Seconds of a trial where nothing is known, without a flush; simulated ones take longer than they simulate
+#: Seconds of a trial without a flush if nothing is known; simulated trials take longer than they simulate
 ROUGH_TRIAL, ROUGH_SIMULATED_TRIAL = 0.001, 0.006
 
-#: seconds of all iterations of a reference benchmark at one size, of small messages
+#: seconds of all iterations of a reference benchmark at one small size
 ROUGH_SIZE = 0.03
-ROUGH_RATE = 2e9  #: bytes a second of large ones, with the time in which their data is checked
+ROUGH_RATE = 2e9  #: bytes per second of large messages, including the check of their data
 
 ROUGH_START = 1.0  #: seconds to start a launch
 
-#: What decides how long a job takes: where it is, its number of cases, and what it does to the caches.
+#: What determines the duration of a job: its place, its number of cases, and the state of the caches.
 Key = tuple[LaunchPlace, int, str]
 
 
-LAST_SESSIONS = 20  #: that are asked what launches cost
+LAST_SESSIONS = 20  #: sessions that are searched for costs
 
-TAIL = 65536  #: bytes at the end of a file of records, in which its end record is
+TAIL = 65536  #: bytes at the end of a file of records that contain its end record
 
 
 @dataclass(frozen=True)
 class LaunchCost:
-    """What a launch of all cases of a place takes, in seconds."""
+    """The seconds that a launch of all cases of a place takes."""
 
     start: float
-    trial: float = 0.0  #: of each case one, its flush included; 0 for a program without trials
+    trial: float = 0.0  #: of each case, including the flush; 0 for a program without trials
 
     def seconds(self, trials: int) -> float:
-        """Return the seconds of one launch of so many trials."""
+        """Return the seconds of one launch with ``trials`` trials."""
         return self.start + trials * self.trial
 
 
 @dataclass(frozen=True)
 class WholeLaunch:
-    """One launch of all cases of a place, and what it took."""
+    """One launch of all cases of a place, with its duration."""
 
     place: LaunchPlace
     cases: int
     seconds: float  #: of its jobs
-    inside: float = 0.0  #: of that, mpicost's own time
+    inside: float = 0.0  #: mpicost's share of them
     trials: int = 0  #: of each case
 
 
 def measure_cost(some: Iterable[WholeLaunch]) -> LaunchCost:
-    """Measure what launches of one place cost: the median of those that measured most cases."""
-    known = list(some)
-    most = max(launch.cases for launch in known)
-    whole = [launch for launch in known if launch.cases == most]
+    """Compute the cost of launches of one place: the median of those with the most cases."""
+    launches = list(some)
+    most = max(launch.cases for launch in launches)
+    whole = [launch for launch in launches if launch.cases == most]
     start = median(max(launch.seconds - launch.inside, 0.0) for launch in whole)
     trial = median(launch.inside / launch.trials if launch.trials else 0.0 for launch in whole)
     return LaunchCost(start, trial)
 
 
 def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
-    """List the launches of a session that all ended well, of each place.
+    """Yield the launches of a session by place, if all jobs of a launch ended well.
 
-    A session without summary, plan or records tells nothing.
+    A session without summary, plan or records yields nothing.
     """
     try:
         launches = load_summary(session / "summary.json").launches
         planned = read_plan(session)
     except UsageError:
         return
-    found: dict[tuple[LaunchPlace, int], list[TimedJob]] = {}
+    by_place: dict[tuple[LaunchPlace, int], list[TimedJob]] = {}
     for job in list_timed_jobs(launches):
-        found.setdefault((job.place, job.number), []).append(job)
-    for (place, number), jobs in found.items():
+        by_place.setdefault((job.place, job.number), []).append(job)
+    for (place, number), jobs in by_place.items():
         if not all(job.ended_well and job.seconds for job in jobs):
             continue
         cases, seconds = sum(job.cases for job in jobs), sum(job.seconds for job in jobs)
-        own = [launch for launch in planned if launch.cases and launch_place_of(launch) == (place, number)]
+        members = [launch for launch in planned if launch.cases and launch_place_of(launch) == (place, number)]
         if place.program != "mpicost":
             yield WholeLaunch(place, cases, seconds)
-        elif (told := read_inner_seconds(session, own)) is not None:
-            yield WholeLaunch(place, cases, seconds, *told)
+        elif (inner := read_inner_seconds(session, members)) is not None:
+            yield WholeLaunch(place, cases, seconds, *inner)
 
 
 def launch_place_of(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:
@@ -105,16 +105,16 @@ def launch_place_of(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:
 
 
 def read_inner_seconds(session: Path, planned: list[PlannedLaunch]) -> tuple[float, int] | None:
-    """Read the seconds that mpicost took in these launches, and the trials of each case; None if unknown."""
+    """Read the seconds that mpicost ran in these launches, and the trials per case; None if unknown."""
     trials = {launch.trials for launch in planned}
     seconds = [read_elapsed_seconds(launch.records(session)) for launch in planned]
-    if len(trials) != 1 or any(each is None for each in seconds):
+    if len(trials) != 1 or any(elapsed is None for elapsed in seconds):
         return None
-    return sum(each for each in seconds if each is not None), trials.pop()
+    return sum(elapsed for elapsed in seconds if elapsed is not None), trials.pop()
 
 
 def read_elapsed_seconds(records: Path) -> float | None:
-    """Read the seconds that mpicost ran, by the end record of its file; None if there is none."""
+    """Read the seconds that mpicost ran from the end record of its file; None if there is none."""
     try:
         with files.open_regular(records) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - TAIL, 0))
@@ -126,22 +126,22 @@ def read_elapsed_seconds(records: Path) -> float | None:
 
 @dataclass(frozen=True)
 class TimedJob:
-    """The starts of one program, one after the other on the same processors."""
+    """A job of an earlier session: starts of one program, one after the other on the same processors."""
 
     place: LaunchPlace
     number: int  #: 1 for the first launch of its cases in the session
     cases: int
     seconds: float
-    ended_well: bool  #: every start of it
+    ended_well: bool  #: whether every start did
 
 
 def list_timed_jobs(launches: Iterable[SummaryLaunch]) -> list[TimedJob]:
-    """List the jobs of a session that had anything to measure, in the order of their first starts."""
-    found: dict[tuple[str, LaunchPlace, int], list[SummaryLaunch]] = {}
-    for each in launches:
-        if each.cases:
-            job = each.directory, LaunchPlace.of_launch(each), each.launch
-            found.setdefault(job, []).append(each)
+    """List the jobs of a session that had cases, in the order of their first starts."""
+    jobs: dict[tuple[str, LaunchPlace, int], list[SummaryLaunch]] = {}
+    for launch in launches:
+        if launch.cases:
+            job = launch.directory, LaunchPlace.of_launch(launch), launch.launch
+            jobs.setdefault(job, []).append(launch)
     return [
         TimedJob(
             place,
@@ -150,13 +150,13 @@ def list_timed_jobs(launches: Iterable[SummaryLaunch]) -> list[TimedJob]:
             max(start.seconds for start in starts),
             all(start.outcome == "ok" for start in starts),
         )
-        for (_, place, number), starts in found.items()
+        for (_, place, number), starts in jobs.items()
     ]
 
 
 @dataclass(frozen=True)
 class Job:
-    """Starts of one program, one after the other on the same processors."""
+    """A planned job: starts of one program, one after the other on the same processors."""
 
     launches: tuple[PlannedLaunch, ...]
 
@@ -169,31 +169,31 @@ class Job:
         return sum(len(launch.cases) for launch in self.launches)
 
     def is_part_of(self, other: Job) -> bool:
-        """Return whether another job has all cases of this one, with as many trials."""
-        own, others = (
+        """Return whether another job has all cases of this one, with the same numbers of trials."""
+        ours, others = (
             {(case, launch.trials) for launch in job.launches for case in launch.cases} for job in (self, other)
         )
-        return own <= others
+        return ours <= others
 
     @property
     def key(self) -> Key:
-        """What decides how long it takes."""
+        """What determines its duration."""
         place = LaunchPlace.of_launch(self.launches[0])
         return place, self.cases, self.launches[0].cases[0].cache
 
 
 def list_jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
-    """List the jobs that have anything to measure, in the order of the plan."""
-    found: dict[tuple[object, ...], list[PlannedLaunch]] = {}
+    """List the jobs that have cases, in the order of the plan."""
+    jobs: dict[tuple[object, ...], list[PlannedLaunch]] = {}
     for launch in planned:
         if launch.cases:
             job = launch.test, LaunchPlace.of_launch(launch), launch.number
-            found.setdefault(job, []).append(launch)
-    return [Job(tuple(launches)) for launches in found.values()]
+            jobs.setdefault(job, []).append(launch)
+    return [Job(tuple(launches)) for launches in jobs.values()]
 
 
 def estimate_job_seconds(job: Job, known: Mapping[Key, float]) -> float:
-    """Estimate the seconds that a job takes: as it did last time, or roughly."""
+    """Estimate the seconds of a job: those of its last run, or a rough guess."""
     rough = 0.0
     for launch in job.launches:
         rough += ROUGH_START + count_sent_bytes(launch) / ROUGH_RATE
@@ -201,13 +201,13 @@ def estimate_job_seconds(job: Job, known: Mapping[Key, float]) -> float:
             runs = sum(guess_run_seconds(case.routine, case.processes) for case in launch.cases)
             rough += launch.trials * runs
         else:
-            each = ROUGH_SIZE if launch.benchmarks else launch.trials * estimate_trial_seconds(launch)
-            rough += len(launch.cases) * each
+            case_seconds = ROUGH_SIZE if launch.benchmarks else launch.trials * estimate_trial_seconds(launch)
+            rough += len(launch.cases) * case_seconds
     return known.get(job.key, rough)
 
 
 def count_sent_bytes(launch: PlannedLaunch) -> int:
-    """Count the bytes that a process sends in all iterations of a start of OSU or IMB: 0 of mpicost."""
+    """Count the bytes that a process sends in all iterations of a start of OSU or IMB; 0 for mpicost."""
     if not launch.benchmarks:
         return 0
     messages = WINDOW_MESSAGES if any(benchmark.window for benchmark in launch.benchmarks) else 1
@@ -216,65 +216,68 @@ def count_sent_bytes(launch: PlannedLaunch) -> int:
 
 @dataclass(frozen=True)
 class MeasuredJob:
-    """A job of an earlier session, and what it took."""
+    """A job of an earlier session, with its duration."""
 
     job: Job
     seconds: float
 
 
 def read_seconds_of_cases(work: WorkDirectory, jobs: Sequence[Job]) -> dict[LaunchPlace, float]:
-    """Read the seconds of each job's last launch with all of its cases, or more, and as many trials."""
-    return {place: known.seconds for place, known in read_measured_jobs(work, jobs).items()}
+    """Read the seconds of each job's last run with at least its cases, and as many trials."""
+    return {place: job.seconds for place, job in read_measured_jobs(work, jobs).items()}
 
 
 def read_measured_jobs(work: WorkDirectory, jobs: Sequence[Job]) -> dict[LaunchPlace, MeasuredJob]:
-    """Read, for each job, the last one that had all of its cases, or more, and as many trials.
+    """Read, for each job, the last one with at least its cases, and as many trials.
 
-    A case tells the state of the caches: what others cost does not count. Only the last sessions are asked.
+    A case includes the state of the caches, so jobs with another state do not count. Only the last sessions are
+    searched.
     """
     wanted = {job.key[0]: job for job in jobs}
-    known: dict[LaunchPlace, MeasuredJob] = {}
+    last_jobs: dict[LaunchPlace, MeasuredJob] = {}
     for path in sorted(work.sessions.glob("*/summary.json"), reverse=True)[:LAST_SESSIONS]:
-        if not wanted.keys() - known.keys():
+        if not wanted.keys() - last_jobs.keys():
             break
         try:
-            told: dict[LaunchPlace, list[float]] = {}
+            durations: dict[LaunchPlace, list[float]] = {}
             for job in list_timed_jobs(load_summary(path).launches):
-                if job.ended_well and job.place in wanted.keys() - known.keys():
-                    told.setdefault(job.place, []).append(job.seconds)
-            measured = {each.key[0]: each for each in list_jobs(read_plan(path.parent) if told else [])}
+                if job.ended_well and job.place in wanted.keys() - last_jobs.keys():
+                    durations.setdefault(job.place, []).append(job.seconds)
+            measured = {
+                planned.key[0]: planned for planned in list_jobs(read_plan(path.parent) if durations else [])
+            }
         except UsageError:
-            continue  # of another version, or damaged: it tells nothing of the time
-        for place in told.keys() & measured.keys():
+            continue  # of another version, or damaged: it has no usable times
+        for place in durations.keys() & measured.keys():
             if wanted[place].is_part_of(measured[place]):
-                known[place] = MeasuredJob(measured[place], median(told[place]))
-    return known
+                last_jobs[place] = MeasuredJob(measured[place], median(durations[place]))
+    return last_jobs
 
 
 def estimate_trial_seconds(launch: PlannedLaunch) -> float:
-    """Estimate the seconds of a trial of mpicost where nothing is known, with the flush as measured here."""
+    """Estimate the seconds of a trial of mpicost if nothing is known; a flush is measured here."""
     if launch.exact:
         return ROUGH_SIMULATED_TRIAL
     return ROUGH_TRIAL + (measure_flush_seconds() if flushes(launch) else 0.0)
 
 
 def read_job_seconds(work: WorkDirectory) -> dict[Key, float]:
-    """Read how long jobs took in earlier sessions, in seconds, the newest last."""
-    known: dict[Key, float] = {}
+    """Read the seconds of jobs in earlier sessions; the newest session wins."""
+    durations: dict[Key, float] = {}
     for path in sorted(work.sessions.glob("*/summary.json")):
         try:
             summary = load_summary(path)
         except UsageError:
-            continue  # of another version, or damaged: it tells nothing of the time
+            continue  # of another version, or damaged: it has no usable times
         caches = {LaunchPlace.of(result.case): result.case.cache for result in summary.results}
         for job in list_timed_jobs(summary.launches):
             if job.ended_well:
-                known[job.place, job.cases, caches.get(job.place, WARM)] = job.seconds
-    return known
+                durations[job.place, job.cases, caches.get(job.place, WARM)] = job.seconds
+    return durations
 
 
 def flushes(launch: PlannedLaunch) -> bool:
-    """Return whether a launch walks through memory before each trial. Simulated processors have no caches."""
+    """Return whether a launch flushes the caches before each trial. Simulated processors have no caches."""
     return not launch.exact and any(case.cache == FLUSH for case in launch.cases)
 
 
@@ -282,8 +285,8 @@ def describe_flush(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
     """Describe how long a flush takes here and how many there are; empty if no launch flushes."""
     trials = sum(launch.trials * len(launch.cases) for launch in planned if flushes(launch))
     if trials:
-        each = measure_flush_seconds()
+        flush = measure_flush_seconds()
         yield (
-            f"--cache flush: a walk through the caches takes {1e3 * each:.3g} ms here, "
-            f"{duration(each * trials)} before {trials} trials; --cache evict takes a small part of that"
+            f"--cache flush: a walk through the caches takes {1e3 * flush:.3g} ms here, "
+            f"{duration(flush * trials)} before {trials} trials; --cache evict takes a small part of that"
         )

@@ -1,8 +1,8 @@
-"""The rows of the results store in PostgreSQL, for sites that want one server for many machines.
+"""Load the rows of the results store into PostgreSQL, for sites with one server for many machines.
 
-Three tables: ``plumbline_schema`` with the version of the columns, ``plumbline_sessions`` with the digest of
-each session's file, and ``plumbline_cases`` with the rows, trials included, under the names that the store's
-columns have. A session comes whole or not at all, and once. Dashboards read the views of ``postgres_views``.
+There are three tables: ``plumbline_schema`` with the version of the columns, ``plumbline_sessions`` with the
+digest of each session's file, and ``plumbline_cases`` with the rows, including trials, under the column names
+of the store. A session is loaded whole or not at all, and once. Dashboards read the views defined here.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ from postprocess.model.verdict import HEALTHY
 from postprocess.results.store import SCHEMA, SUFFIX, VERSION, StoreError, list_sessions, read_session
 
 NIGHT = "mode IN ('nightly', 'import')"
-#: Of a row what all launches of a case in a session share.
+#: Columns that all launches of a case in a session share.
 SHARED = (
     'session, started_utc, mode, "key", system, "partition", environment, program, routine, processes, '
     "per_node, bytes, verdict, reason, expected, unit, reference, lower, upper, q, detectable"
 )
-#: Above 1 is worse in every unit, as in ``units.compute_slowdown``.
+#: Above 1 is worse in every unit, as in ``formats.compute_slowdown``.
 SLOWDOWN = "CASE unit WHEN 'MB/s' THEN reference / nullif(median, 0) ELSE median / nullif(reference, 0) END"
 MEDIANS = (
     f"SELECT {SHARED}, count(value) AS launches, "
     "percentile_cont(0.5) WITHIN GROUP (ORDER BY value) AS median "
     f"FROM plumbline_cases WHERE {NIGHT}{{more}} GROUP BY {SHARED}"
 )
-#: Nights by system and time without a look at the trials: five years of nights have millions of rows.
+#: Index of nights by system and time, without trials: five years of nights have millions of rows.
 INDEX = (
     "CREATE INDEX IF NOT EXISTS plumbline_nights ON plumbline_cases (system, started_utc, session) "
     f'INCLUDE ("key", verdict, expected, mode) WHERE {NIGHT}'
@@ -49,7 +49,8 @@ CASES = (
     f'SELECT DISTINCT system, started_utc, session, "key", verdict, expected FROM plumbline_cases WHERE {NIGHT}'
 )
 
-#: Name -> its query. A column is never taken away or moved: ``CREATE OR REPLACE`` keeps who may read a view.
+#: Queries by name. No column is ever removed or moved, so that ``CREATE OR REPLACE`` keeps the grants on a
+#: view.
 VIEWS = {
     "plumbline_history": f"SELECT *, {SLOWDOWN} AS slowdown FROM ({MEDIANS.format(more='')}) AS cases",
     "plumbline_last_night": f"SELECT *, {SLOWDOWN} AS slowdown "
@@ -80,29 +81,29 @@ TYPES: dict[Any, str] = {
     pl.List(pl.Boolean): "boolean[]",
 }
 KEY = ("session", "launch", "key")
-LOCK = 0x706C756D62  #: one loader at a time makes or changes the tables
-#: How COPY is told a sign, the backslash first. PostgreSQL's text holds no NUL, which is written as in Python.
+LOCK = 0x706C756D62  #: only one loader at a time makes or changes the tables
+#: Escapes for COPY, the backslash first. PostgreSQL's text has no NUL, which is written as in Python.
 ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r", "\0": r"\\x00"}
-MANY = 100  #: sessions between two lines that tell how far it is
+MANY = 100  #: sessions between two lines of progress
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class LoadCount:
-    """The number of sessions and rows that were loaded or known before."""
+    """The numbers of sessions and rows that were loaded or known before."""
 
     new: int
     known: int
-    rows: int  #: of the new ones
+    rows: int  #: of the new sessions
 
 
 def load_store(directory: Path, dsn: str, say: Say) -> LoadCount:
-    """Load every session of a store that is not in the database yet; each in a transaction of its own.
+    """Load all sessions of a store that are not in the database yet, each in its own transaction.
 
-    ``dsn``: as libpq reads it, empty for what PGHOST and its like say. Its password is never shown.
+    ``dsn``: as libpq reads it; empty for PGHOST and similar variables. Its password is never shown.
 
-    :raises UsageError: if the server cannot be reached or refuses, the tables are of another version, a
-        file is damaged, or a session was loaded with another content. Sessions loaded by then stay.
+    :raises UsageError: if the server cannot be reached or refuses, the tables are of another version, a file is
+    damaged, or a session was loaded with other contents. Sessions loaded by then stay.
     """
     paths = list_sessions(directory)
     secrets = find_passwords(dsn)
@@ -111,17 +112,17 @@ def load_store(directory: Path, dsn: str, say: Say) -> LoadCount:
             prepare_tables(connection)
             return load_all(connection, paths, say)
     except psycopg.Error as error:
-        said = str(error).strip() or type(error).__name__
+        reason = str(error).strip() or type(error).__name__
         for secret in secrets:
-            said = said.replace(secret, "***")
-        said = " ".join(said.split())
-        raise UsageError(f"PostgreSQL: {said}; see that server and rights are there") from None
+            reason = reason.replace(secret, "***")
+        reason = " ".join(reason.split())
+        raise UsageError(f"PostgreSQL: {reason}; see that server and rights are there") from None
 
 
 def find_passwords(dsn: str) -> list[str]:
     """Find the passwords in a DSN, which must not be shown.
 
-    :raises UsageError: if it is none; without its text, which may hold a password.
+    :raises UsageError: if it is not a DSN; without its text, which may contain a password.
     """
     try:
         parts = conninfo_to_dict(dsn)
@@ -132,15 +133,15 @@ def find_passwords(dsn: str) -> list[str]:
 
 
 def prepare_tables(connection: psycopg.Connection) -> None:
-    """Make the tables, unless they are there, and the views.
+    """Make the tables if they do not exist, and the views.
 
     :raises UsageError: if they are of another version.
     """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
         connection.execute("CREATE TABLE IF NOT EXISTS plumbline_schema (version integer NOT NULL)")
-        found = connection.execute("SELECT max(version) FROM plumbline_schema").fetchone()
-        held = found[0] if found else None
+        row = connection.execute("SELECT max(version) FROM plumbline_schema").fetchone()
+        held = row[0] if row else None
         if held is None:
             create_tables(connection)
         elif held != VERSION:
@@ -174,22 +175,22 @@ def join_columns(columns: Any) -> sql.Composed:
 
 
 def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> LoadCount:
-    """Load the sessions of these files that are not there yet.
+    """Load the sessions of these files that are not in the database yet.
 
-    :raises UsageError: if one was loaded with another content.
+    :raises UsageError: if one was loaded with other contents.
     :raises StoreError: if one cannot be read.
     """
-    known: dict[str, str] = dict(
+    digests: dict[str, str] = dict(
         connection.execute("SELECT session, digest FROM plumbline_sessions").fetchall()
     )
     new = rows = 0
     for number, path in enumerate(paths, 1):
         digest = compute_digest(path)
         session = path.name.removesuffix(SUFFIX)
-        if known.get(session, digest) != digest:
+        if digests.get(session, digest) != digest:
             other = "was loaded with another content; remove the session from the database first"
             raise UsageError(f"{path}: {other}")
-        loaded = None if session in known else load_session(connection, path, session, digest)
+        loaded = None if session in digests else load_session(connection, path, session, digest)
         new += loaded is not None
         rows += loaded or 0
         if number % MANY == 0:
@@ -198,13 +199,13 @@ def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loa
 
 
 def compute_digest(path: Path) -> str:
-    """Compute the sha256 of a file. Raises StoreError if it cannot be read."""
+    """Compute the SHA-256 of a file. Raises StoreError if it cannot be read."""
     with explaining(path, "restore the file or remove it", StoreError):
         return hashlib.sha256(files.read_regular(path)).hexdigest()
 
 
 def load_session(connection: psycopg.Connection, path: Path, session: str, digest: str) -> int | None:
-    """Load one session whole, or not at all; how many rows it has. None if another loader was faster."""
+    """Load one session whole or not at all. Return its number of rows, or None if another loader was faster."""
     frame = read_session(path)
     copy = sql.SQL("COPY plumbline_cases ({}) FROM STDIN").format(join_columns(frame.columns))
     with connection.transaction(), connection.cursor() as cursor:
@@ -218,7 +219,7 @@ def load_session(connection: psycopg.Connection, path: Path, session: str, diges
 
 
 def encode_copy_lines(frame: pl.DataFrame) -> bytes:
-    """Encode rows in the text format of COPY: a line each, with tabs between and special characters escaped."""
+    """Encode rows in the text format of COPY: one per line, separated by tabs, with escapes."""
     columns = []
     for name, kind in frame.schema.items():
         values = pl.col(name)

@@ -1,14 +1,14 @@
-"""Questions over many sessions: the one place that answers them, from the store alone and without its trials.
+"""Query many sessions: the single place for it, which uses the store alone and not its trials.
 
-A session's file is mostly trials and run records, and proving that it is undamaged means reading all of it:
-7 ms a file, 13 s for five years of nights, whatever is asked. So each file is read and proved once, and its
-headlines go to ``<store>/headlines/<month>.parquet``, sorted by case and sealed as the store's files are. Such
-a file lists the sessions that it covers, with size and time of change of each. It is believed only if its own
-seal is whole and it covers exactly what is in the store now; otherwise it is made anew. It may be removed at
-any time. So every number that is answered comes from bytes whose checksum was right. Damage that changes
-neither size nor time of a file that was proved before is found by whoever reads its trials.
+A session's file is mostly trials and run records, and proving it undamaged means reading all of it: 7 ms per
+file, 13 s for five years of nights, whatever the query. So each file is read and proved once, and its headlines
+go to ``<store>/headlines/<month>.parquet``, sorted by case and sealed like the store's files. Such a file lists
+the sessions that it covers, with size and modification time of each. It is used only if its own seal is intact
+and it covers exactly the sessions now in the store; otherwise it is rebuilt. It may be removed at any time. So
+every reported number comes from bytes with a correct checksum. Damage that changes neither the size nor the
+time of a proved file is found when its trials are read.
 
-``headlines`` is the history of one case (``keys=[key]``), a year of context for a night (``since=``) and the
+The headlines are the history of one case (``keys=[key]``), a year of context for a night (``since=``) and the
 input of the search for drift (all cases, few ``columns``).
 """
 
@@ -34,14 +34,14 @@ from postprocess.results import store
 from postprocess.results.store import read_session
 
 FOLDER = "headlines"
-COVERS = "covers"  #: the key under which an index file tells the sessions in it
+COVERS = "covers"  #: key of the covered sessions in an index file
 LEFT_OUT = (*store.SERIES, "late", "figures", "provenance")
 INDEX_COLUMNS = [name for name in store.SCHEMA.names() if name not in LEFT_OUT]
 ORDER = ("key", "started_utc", "session", "launch")
 NAMED_BY_TIME = re.compile(r"(?P<month>[0-9]{6})[0-9]{2}T[0-9]{6}Z-.*")
-NO_MONTH = "other"  #: where sessions go whose names tell no time
-ROWS_OF_A_GROUP = 8192  #: so that a question for one case reads a part of a month only
-MANY = 20  #: new files in a month: it is told, for there may be many such months
+NO_MONTH = "other"  #: month of sessions whose names have no time
+ROWS_OF_A_GROUP = 8192  #: so that a query for one case reads only a part of a month
+MANY = 20  #: new files in a month from which on it is reported, because there may be many such months
 
 Say = Callable[[str], None]
 Covered = Mapping[str, tuple[int, int]]
@@ -49,51 +49,51 @@ Covered = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class IndexMonth:
-    """The sessions of a month that are in the store now, and the index file that should cover them."""
+    """The current sessions of a month in the store, and the index file that should cover them."""
 
-    name: str  #: such as ``202611``; :data:`NO_MONTH` for sessions whose names tell none
+    name: str  #: such as ``202611``; :data:`NO_MONTH` for sessions whose names have no time
     path: Path
-    sessions: Mapping[Path, tuple[int, int]]  #: size, and time of change in ns
+    sessions: Mapping[Path, tuple[int, int]]  #: size, and modification time in ns
 
     @property
     def covers(self) -> dict[str, tuple[int, int]]:
-        """What the index file has to tell."""
+        """The sessions that the index file must list."""
         return {path.name: facts for path, facts in self.sessions.items()}
 
 
 def list_index_months(directory: Path) -> list[IndexMonth]:
-    """List the months of a store, in their order.
+    """List the months of a store, sorted.
 
-    :raises StoreError: if the folder or a file cannot be looked at.
+    :raises StoreError: if the folder or a file cannot be accessed.
     """
-    found: dict[str, dict[Path, tuple[int, int]]] = {}
+    months: dict[str, dict[Path, tuple[int, int]]] = {}
     for path in store.list_sessions(directory):
         match = NAMED_BY_TIME.fullmatch(path.name.removesuffix(store.SUFFIX))
         with explaining(path, "restore the file or remove it", store.StoreError):
             facts = path.stat()
-        month = found.setdefault(match["month"] if match else NO_MONTH, {})
+        month = months.setdefault(match["month"] if match else NO_MONTH, {})
         month[path] = (facts.st_size, facts.st_mtime_ns)
     return [
-        IndexMonth(name, directory / FOLDER / f"{name}{store.SUFFIX}", found[name]) for name in sorted(found)
+        IndexMonth(name, directory / FOLDER / f"{name}{store.SUFFIX}", months[name]) for name in sorted(months)
     ]
 
 
 def scan_months(chosen: Sequence[IndexMonth], say: Say | None = None) -> Iterator[pl.LazyFrame]:
-    """Scan the headlines of each month lazily. A month that the index does not cover is read and added to it.
+    """Scan the headlines of each month lazily. A month that the index does not cover is read and indexed.
 
-    :raises StoreError: naming the first session's file that is damaged or foreign.
+    :raises StoreError: names the first session file that is damaged or foreign.
     """
     for month in chosen:
         held = read_intact_index(month.path)
-        known = read_covered_sessions(held)
-        if held is None or known != month.covers:
-            held = build_month_index(month, held, known, say)
+        covered = read_covered_sessions(held)
+        if held is None or covered != month.covers:
+            held = build_month_index(month, held, covered, say)
             write_index(month.path, held)
         yield pl.scan_parquet(io.BytesIO(held))
 
 
 def read_intact_index(path: Path) -> bytes | None:
-    """Read an index file of this version that is as it was written; None for anything else."""
+    """Read an index file of this version if it is intact; else return None."""
     try:
         data = files.read_regular(path)
         if not files.is_intact(data):
@@ -113,12 +113,12 @@ def read_covered_sessions(data: bytes | None) -> Covered:
     """Read the sessions in an index file, with the size and time that their files had."""
     if data is None:
         return {}
-    told = json.loads(pl.read_parquet_metadata(io.BytesIO(data)).get(COVERS, "{}"))
-    return {name: tuple(facts) for name, facts in told.items()}
+    covers = json.loads(pl.read_parquet_metadata(io.BytesIO(data)).get(COVERS, "{}"))
+    return {name: tuple(facts) for name, facts in covers.items()}
 
 
 def build_month_index(month: IndexMonth, held: bytes | None, known: Covered, say: Say | None) -> bytes:
-    """Build a month's index file from the rows that still hold and new sessions, which are read and checked."""
+    """Build a month's index file from the valid earlier rows and new sessions, which are read and checked."""
     if not known or not known.items() <= month.covers.items():
         held, known = None, {}
     new = [path for path in month.sessions if path.name not in known]
@@ -127,24 +127,24 @@ def build_month_index(month: IndexMonth, held: bytes | None, known: Covered, say
     frames = [pl.read_parquet(io.BytesIO(held))] if held else [index_schema().to_frame()]
     frames += [read_session(path, INDEX_COLUMNS) for path in new]
     buffer = io.BytesIO()
-    told = {store.METADATA: str(store.VERSION), COVERS: json.dumps(month.covers), "seal": files.PLACEHOLDER}
-    pl.concat(frames).sort(*ORDER).write_parquet(buffer, metadata=told, row_group_size=ROWS_OF_A_GROUP)
+    metadata = {store.METADATA: str(store.VERSION), COVERS: json.dumps(month.covers), "seal": files.PLACEHOLDER}
+    pl.concat(frames).sort(*ORDER).write_parquet(buffer, metadata=metadata, row_group_size=ROWS_OF_A_GROUP)
     return files.seal_data(buffer.getvalue())
 
 
 def write_index(path: Path, data: bytes) -> None:
-    """Keep an index file if there is a place for it; where there is none, the next question takes longer."""
+    """Write an index file if possible; if not, the next query takes longer."""
     try:
         files.replace_files({path: data})
     except OSError:
         return
 
 
-LATEST = "latest"  #: names the session that was finished last
+LATEST = "latest"  #: names the session that finished last
 
 
 def find_finished_session(work: WorkDirectory, name: str | None) -> Path:
-    """Return the directory of a finished session by its name; of the last one for ``latest`` or no name.
+    """Return the directory of a finished session by name; the last one for ``latest`` or no name.
 
     :raises UsageError: if there is none.
     """
@@ -152,23 +152,23 @@ def find_finished_session(work: WorkDirectory, name: str | None) -> Path:
     directory = work.sessions / str(name) if named else work.find_last_session()
     if directory is not None and (directory / "summary.json").exists():
         return directory
-    known = [path.parent.name for path in work.sessions.glob("*/summary.json")]
-    fix = propose_word(str(name), known) if named else ""
-    fix = fix or ("./plumbline report latest shows the last one" if known else "./plumbline nightly makes one")
+    names = [path.parent.name for path in work.sessions.glob("*/summary.json")]
+    fix = propose_word(str(name), names) if named else ""
+    fix = fix or ("./plumbline report latest shows the last one" if names else "./plumbline nightly makes one")
     raise UsageError(f"{directory or work.sessions}: no finished session there; {fix}")
 
 
-#: Modes of sessions that are nights. What calibrates or confirms is none, nor is a trial by hand (``run``):
-#: five in an hour would outvote a week, and one with other references would begin the history anew.
+#: Modes of sessions that are nights. Calibrations, confirmations and manual trials (``run``) are not: five runs
+#: in an hour would outvote a week, and one with other references would restart the history.
 NIGHTS = ("nightly",)
 CONFIRM = "confirm"
-#: Ends the mode of the fresh launches of what looks slow, which a night or a run measures before it judges
+#: Suffix of the mode of retests, which a night or a run makes before it judges
 FRESH = "-fresh"
-#: Modes of sessions that decide on what is suspect: nights, and what measures it again
+#: Modes of sessions that decide on suspects: nights, and what measures them again
 JUDGING = (*NIGHTS, CONFIRM)
-#: Modes of sessions whose values count in a row of slow sessions; fresh launches stand for their night
+#: Modes of sessions that count in a series of slow sessions; retests stand for their night
 COUNTING = (*JUDGING, *(night + FRESH for night in NIGHTS))
-#: that a session's clock may have been; one from beyond is of a wrong clock
+#: tolerated error of a session's clock; a session further in the future is ignored
 AHEAD = timedelta(days=1)
 
 
@@ -181,18 +181,17 @@ def read_headlines(
     columns: Sequence[str] | None = None,
     say: Say | None = None,
 ) -> pl.DataFrame:
-    """Read a row for each case and launch, without trials, sorted by key, started_utc, session and launch.
+    """Read a row per case and launch, without trials, sorted by key, started_utc, session and launch.
 
     ``keys``: only these cases. ``since``: only sessions that started at this time or later, UTC, as in
-    ``2026-11-21`` or ``2026-11-21T01:30:00Z``. ``modes``: only sessions of these modes, nights unless
-    told otherwise, None for all.
-    A session of the future, of a clock that was wrong, is left out: it would be the last one for years.
-    ``columns``: those wanted, of ``COLUMNS`` of ``headline_index``; the fewer, the less memory. ``say``: told
-    what takes long. Values are in ``unit`` of their row.
+    ``2026-11-21`` or ``2026-11-21T01:30:00Z``. ``modes``: only sessions of these modes, nights by default, None
+    for all. A session in the future, due to a wrong clock, is left out: it would be the last one for years.
+    ``columns``: the wanted ones of ``INDEX_COLUMNS``; fewer need less memory. ``say``: reports what takes long.
+    Values are in ``unit`` of their row.
 
-    :raises StoreError: naming the first file that is damaged, foreign or newer than this version; also if it
-        would not be part of the answer, unless it is of another month than is asked for.
-    :raises UsageError: if ``since`` is no time.
+    :raises StoreError: names the first file that is damaged, foreign or newer than this version; also if it
+    would not be part of the answer, unless it is of a month that is not needed.
+    :raises UsageError: if ``since`` is not a time.
     """
     chosen = list(columns) if columns is not None else INDEX_COLUMNS
     begin = parse_since(since) if since is not None else None
@@ -205,18 +204,18 @@ def read_headlines(
 
 
 def parse_since(since: str) -> datetime:
-    """Parse a time of the form that sessions have, or a day. Raises UsageError if it is neither."""
+    """Parse a time as in session records, or a day. Raises UsageError if it is neither."""
     for parse in (parse_utc, parse_day):
         try:
-            found = parse(since)
+            moment = parse(since)
         except ValueError:
             continue
-        return datetime(*found.timetuple()[:6])
+        return datetime(*moment.timetuple()[:6])
     raise UsageError(f"{since!r} is not a date; write it as 2026-11-21 or 2026-11-21T01:30:00Z")
 
 
 def select_months(found: Sequence[IndexMonth], begin: datetime | None) -> list[IndexMonth]:
-    """Select the months that can have sessions from a time on; a session is named just before it starts."""
+    """Select the months that may have sessions from a time on; a session is named just before it starts."""
     if begin is None:
         return list(found)
     before = begin - timedelta(days=1) if begin.date() > date.min else begin
@@ -229,7 +228,7 @@ def build_filter(keys: Sequence[str] | None, begin: datetime | None, modes: Sequ
     wanted = pl.col("started_utc") < f"{latest:%Y-%m-%dT%H:%M:%SZ}"
     if keys is not None:
         wanted = pl.col("key").is_in(list(keys))
-        if keys:  # what a reader can skip whole groups of rows by
+        if keys:  # lets a reader skip whole groups of rows
             wanted &= pl.col("key").is_between(pl.lit(min(keys)), pl.lit(max(keys)))
     if begin is not None:
         wanted &= pl.col("started_utc") >= f"{begin.isoformat()}Z"
@@ -239,7 +238,7 @@ def build_filter(keys: Sequence[str] | None, begin: datetime | None, modes: Sequ
 
 
 def sort_rows(frame: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows. Numbers in the order of the keys sort in a tenth of the time that keys do."""
+    """Sort rows. Enumerated keys sort in a tenth of the time of texts."""
     ranks = pl.Enum(frame["key"].unique().sort())
     return frame.sort(pl.col("key").cast(ranks), *ORDER[1:])
 
@@ -262,7 +261,7 @@ class Night:
     reference: float | None
     band: tuple[float, float] | None
     session: str = ""
-    library: str = ""  #: what the MPI said of itself
+    library: str = ""  #: the MPI's library version string
 
 
 def read_nights(rows: Sequence[dict[str, Any]]) -> Iterator[Night]:
@@ -273,7 +272,7 @@ def read_nights(rows: Sequence[dict[str, Any]]) -> Iterator[Night]:
 
 
 def build_night(row: dict[str, Any]) -> Night:
-    """Build the night of a case from what its launches share, and the median of their values."""
+    """Build the night of a case from the shared columns of its launches and the median of their values."""
     limits = row["lower"], row["upper"]
     return Night(
         row["started_utc"][:10],
@@ -288,9 +287,9 @@ def build_night(row: dict[str, Any]) -> Night:
 
 
 def collect_nights(frame: pl.DataFrame, most: int) -> dict[str, tuple[Night, ...]]:
-    """Collect the last nights of every case by its key, in order of time.
+    """Collect the last nights of every case by key, in order of time.
 
-    :param frame: headlines with :data:`COLUMNS`, sorted by key and time
+    :param frame: headlines with :data:`NIGHT_COLUMNS`, sorted by key and time
     """
     nights = (
         frame.lazy()
@@ -300,5 +299,5 @@ def collect_nights(frame: pl.DataFrame, most: int) -> dict[str, tuple[Night, ...
         .tail(most)
         .collect()
     )
-    found = group_pairs((row["key"], build_night(row)) for row in nights.iter_rows(named=True))
-    return {key: tuple(own) for key, own in found.items()}
+    by_case = group_pairs((row["key"], build_night(row)) for row in nights.iter_rows(named=True))
+    return {key: tuple(case_nights) for key, case_nights in by_case.items()}

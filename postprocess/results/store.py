@@ -1,8 +1,8 @@
-"""The results store: one immutable Parquet file per session, a row per case and launch.
+"""The results store: one immutable Parquet file per session, with a row per case and launch.
 
-DuckDB and Polars read ``<directory>/*.parquet`` in place. Times in seconds. In the file's metadata a
-checksum tells damage from data, and a number tells the version of the columns (``store_schema``).
-Questions over many sessions are for ``history``, which reads no trials.
+DuckDB and Polars read ``<directory>/*.parquet`` in place. Times are in seconds. The file's metadata has a
+checksum, which reveals damage, and the version of the columns. Queries over many sessions are in
+:mod:`postprocess.results.query`, which reads no trials.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spack_envs.installation import UNKNOWN
 
 SUFFIX = ".parquet"
 VERSION = 3  #: of the columns
-METADATA = "schema"  #: the key under which a file tells its version
+METADATA = "schema"  #: the key of the version in the metadata
 TYPES: dict[Any, Any] = {
     str: pl.String,
     int: pl.Int64,
@@ -36,7 +36,7 @@ TYPES: dict[Any, Any] = {
     float | None: pl.Float64,
     bool: pl.Boolean,
 }
-WORDS = {"verdict": [each.value for each in Verdict], "unit": [*UNITS]}  #: that a column may hold
+WORDS = {"verdict": [verdict.value for verdict in Verdict], "unit": [*UNITS]}  #: allowed texts of a column
 SERIES = ("t_max", "t_min", "t_global", "skew")
 
 
@@ -46,7 +46,7 @@ class StoreError(UsageError):
 
 @dataclass(frozen=True)
 class StoreRow:
-    """One case in one launch: verdict, statistics and every trial. Times in seconds."""
+    """One case in one launch: verdict, statistics and every trial. Times are in seconds."""
 
     session: str
     started_utc: str
@@ -63,10 +63,10 @@ class StoreRow:
     unit: str = SECONDS
     value: float | None = None  #: of this launch, in ``unit``
     judged: float | None = None  #: median of the launches that were judged together
-    judged_launches: int = 0  #: that it is the median of
-    headline_judged: float | None = None  #: the same of the headline
+    judged_launches: int = 0  #: number of these launches
+    headline_judged: float | None = None  #: the same for the headline
     headline_reference: float | None = None
-    figures: str = "{}"  #: all that a reference benchmark printed of the case, as JSON
+    figures: str = "{}"  #: all that a reference benchmark printed for the case, as JSON
     summary: TrialSummary | None = None
     t_max: Sequence[float] | np.ndarray = ()
     t_min: Sequence[float] | np.ndarray = ()
@@ -80,13 +80,13 @@ class StoreRow:
     spec_hash: str = ""
     compiler: str = UNKNOWN
     flags: str = UNKNOWN
-    hosts: str = ""  #: the launch's nodes, sorted and joined by commas; empty if it told none
+    hosts: str = ""  #: the launch's nodes, sorted and joined by commas; empty if unknown
     mode: str = ""  #: of the session; empty if unknown
     provenance: str = ""  #: the run record as JSON
 
 
 def _schema() -> pl.Schema:
-    """Return the columns of the store in order; case and summary have a column for each field."""
+    """Return the columns of the store in order; case and summary have a column per field."""
     columns: dict[str, Any] = {}
     for name, kind in get_type_hints(StoreRow).items():
         if name == "case":
@@ -109,10 +109,10 @@ SCHEMA = _schema()
 
 
 def write_session(path: Path, rows: Sequence[StoreRow]) -> None:
-    """Write a session whole, or not at all; ``path`` is named after it, ``<session>.parquet``.
+    """Write a session whole or not at all; ``path`` is named after it, ``<session>.parquet``.
 
-    Raises StoreError if the file is there already, cannot be written, or a row is not of the
-    session. Earlier files are never touched.
+    Raises StoreError if the file exists, cannot be written, or a row is not of the session. Earlier files are
+    never changed.
     """
     others = {row.session for row in rows} - {path.name.removesuffix(SUFFIX)}
     if others or path.suffix != SUFFIX:
@@ -123,7 +123,7 @@ def write_session(path: Path, rows: Sequence[StoreRow]) -> None:
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
     """Write the rows of a session as columns of ``SCHEMA``: whole and sealed, or not at all.
 
-    Raises StoreError if the file is there already or cannot be written.
+    Raises StoreError if the file exists or cannot be written.
     """
     buffer = io.BytesIO()
     frame.write_parquet(buffer, metadata={METADATA: str(VERSION), "seal": files.PLACEHOLDER})
@@ -150,7 +150,7 @@ def read_sessions(directory: Path, sessions: Sequence[str] | None = None) -> pl.
 
 
 def list_sessions(directory: Path) -> list[Path]:
-    """List all session files of a folder. What a killed writer left behind has another suffix.
+    """List all session files of a folder. Leftovers of a killed writer have another suffix.
 
     :raises StoreError: if the folder cannot be read.
     """
@@ -161,8 +161,8 @@ def list_sessions(directory: Path) -> list[Path]:
 def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
     """Read the rows of one file, with all columns or some of them.
 
-    Not one byte is taken for data before the checksum over all of them is seen to be right. Raises
-    StoreError naming the file if it is missing, damaged, of another version or another session's.
+    Nothing is used before the checksum over all bytes is verified. Raises StoreError naming the file if it is
+    missing, damaged, of another version or of another session.
     """
     data = _intact(path)
     try:
@@ -188,7 +188,7 @@ def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
 
 
 def _find_impossible_column(frame: pl.DataFrame) -> str:
-    """Find a column with a text that is missing, or is none of those that it may hold; empty if none has."""
+    """Find a text column with a missing or disallowed value; empty if there is none."""
     for name in frame.select(pl.col(pl.String)).columns:
         words = WORDS.get(name)
         if frame[name].has_nulls() or (words and not frame[name].is_in(words).all()):
@@ -197,7 +197,7 @@ def _find_impossible_column(frame: pl.DataFrame) -> str:
 
 
 def _intact(path: Path) -> bytes:
-    """Read a file, and check that it is as it was written."""
+    """Read a file, and check that it is intact."""
     with explaining(path, "restore the file or name another", StoreError):
         data = files.read_regular(path)
     if not files.is_intact(data):
@@ -225,7 +225,7 @@ def _flat(row: StoreRow) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    """Convert text to what UTF-8 can hold: a program's broken name must not cost the night's data."""
+    """Convert text to valid UTF-8: a program's broken name must not cost the night's data."""
     if isinstance(value, str):
         return str(value).encode("utf-8", "backslashreplace").decode()
     return value
@@ -238,7 +238,7 @@ def build_rows(
     results: Sequence[CaseResult],
     mode: str = "",
 ) -> list[StoreRow]:
-    """Build a row for every planned case of every launch, with its trials where there are any."""
+    """Build a row for every planned case of every launch, with its trials if there are any."""
     by_case = {result.case: result for result in results}
     rows = []
     for launched in finished:
@@ -295,7 +295,7 @@ def build_row(session: str, started: str, finished: FinishedLaunch, result: Case
 
 
 def parse_run_json(text: str) -> Mapping[str, Any]:
-    """Parse the run record that a row keeps; an empty one for what is none."""
+    """Parse the run record of a row; return an empty one if it is malformed."""
     try:
         record = json.loads(text or "{}")
     except (ValueError, RecursionError):

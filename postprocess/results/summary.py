@@ -1,4 +1,4 @@
-"""The summary of a session: built once from what came of it, shown, and written as ``summary.json``."""
+"""The summary of a session, built once from its results, shown, and written as ``summary.json``."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -25,7 +25,7 @@ class SummaryError(UsageError):
 
 @dataclass(frozen=True)
 class SummaryEnvironment:
-    """One MPI as it was used. ``library`` is what the running program said of itself."""
+    """One MPI as it was used. ``library`` is the version string of the running program."""
 
     name: str
     family: str
@@ -38,14 +38,14 @@ class SummaryEnvironment:
 
 @dataclass(frozen=True)
 class BuiltProgram:
-    """A benchmark program as it was built for one MPI; unknown facts are ``unknown``."""
+    """A benchmark program as built for one MPI; unknown facts are ``unknown``."""
 
     environment: str
     program: str
     version: str
     compiler: str
-    flags: str  #: the optimisation level among them
-    spec: str  #: Spack's spec with its hash, or where else it is from
+    flags: str  #: including the optimisation level
+    spec: str  #: Spack's spec with its hash, or another origin
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class SummaryLaunch:
     """One start of a parallel program. ``outcome`` is ``ok``, ``skipped`` or what went wrong."""
 
     program: str
-    start: str  #: which start of its job, where a job has several
-    cases: int  #: planned in it
+    start: str  #: name of the start, if its job has several
+    cases: int  #: number of planned cases
     environment: str
     partition: str
     processes: int
@@ -65,23 +65,23 @@ class SummaryLaunch:
     reason: str
     directory: str
     spec: str = ""  #: Spack's spec of the program with its hash, or ``cmake``
-    #: On hardware threads where there are several; of a launch that is ``ok`` its records prove it
+    #: More than one on hardware threads; the records of a launch that is ``ok`` prove it
     ranks_per_core: int = 1
 
     @property
     def name(self) -> str:
-        """The program, and which of its starts where a job has several."""
+        """The program, and the name of its start if its job has several."""
         return f"{self.program} {self.start}".strip()
 
     @property
     def failed(self) -> bool:
-        """Whether it was to run and did not come to a good end."""
+        """Whether it was to run but did not end well."""
         return self.outcome not in ("ok", "skipped")
 
 
 @dataclass(frozen=True)
 class SessionSummary:
-    """The summary of a session and its cases. Durations in seconds."""
+    """The summary of a session and its cases. Durations are in seconds."""
 
     plumbline: str
     session: str
@@ -94,7 +94,7 @@ class SessionSummary:
     exit_status: int
     built_with: str
     notes: tuple[str, ...]
-    causes: tuple[str, ...]  #: confirmed causes that slow many cases together, a line each
+    causes: tuple[str, ...]  #: confirmed causes that slow many cases together, one line each
     phases: dict[str, Amount]
     machine: Machine
     environments: tuple[SummaryEnvironment, ...]
@@ -104,12 +104,12 @@ class SessionSummary:
 
     @property
     def failed(self) -> tuple[CaseResult, ...]:
-        """Cases that stand against exit status 0."""
+        """Cases that prevent exit status 0."""
         return tuple(r for r in self.results if not r.counts_as_healthy(self.strict))
 
     @property
     def outliers(self) -> tuple[CaseResult, ...]:
-        """Cases that do not fail the session, and lie outside their band or failed as expected."""
+        """Cases that do not fail the session but are outside their band or failed as expected."""
         healthy = (r for r in self.results if r.counts_as_healthy(self.strict))
         return tuple(r for r in healthy if r.beyond or r.by_headline or r.expected)
 
@@ -119,8 +119,8 @@ class SessionSummary:
         return self.exit_status == 0 and bool(self.results) and not self.failed
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary as plain data, for the file; ``summary_file`` reads it back."""
-        of_session = [each.name for each in fields(self) if each.name not in ("launches", "results")]
+        """Return the summary as plain data for the file; :func:`load_summary` reads it back."""
+        of_session = [field.name for field in fields(self) if field.name not in ("launches", "results")]
         return {
             "schema": SCHEMA,
             **{name: getattr(self, name) for name in of_session},
@@ -170,39 +170,39 @@ def summarise_session(
 
 
 def environments(mpis: Sequence[Mpi], finished: Sequence[FinishedLaunch]) -> list[SummaryEnvironment]:
-    """Return each environment of the session, with what its running program said of its MPI."""
-    said: dict[str, str] = {}
+    """Return the environments of the session, with the version strings that running programs reported."""
+    libraries: dict[str, str] = {}
     for launched in finished:
-        said.setdefault(launched.launch.environment, launched.launch.library)
+        libraries.setdefault(launched.launch.environment, launched.launch.library)
         if launched.run:
-            said[launched.launch.environment] = launched.run["mpi_library"]
-    known = {mpi.name: mpi for mpi in mpis}
-    found = []
-    for name in sorted(said):
-        if mpi := known.get(name):
-            build = (mpi.family, mpi.version, said[name], mpi.origin, mpi.mpicc, mpi.mpiexec)
+            libraries[launched.launch.environment] = launched.run["mpi_library"]
+    by_name = {mpi.name: mpi for mpi in mpis}
+    used = []
+    for name in sorted(libraries):
+        if mpi := by_name.get(name):
+            build = (mpi.family, mpi.version, libraries[name], mpi.origin, mpi.mpicc, mpi.mpiexec)
         else:
-            told = identify_library(said[name])
-            family, version = told if told[0] != "unknown" else ("", "")
-            build = (family, version, said[name], "site", "", "")
-        found.append(SummaryEnvironment(name, *build))
-    return found
+            identity = identify_library(libraries[name])
+            family, version = identity if identity[0] != "unknown" else ("", "")
+            build = (family, version, libraries[name], "site", "", "")
+        used.append(SummaryEnvironment(name, *build))
+    return used
 
 
 def programs(finished: Sequence[FinishedLaunch]) -> list[BuiltProgram]:
-    """Return each program of each environment as it was built; what is not known of it is ``unknown``.
+    """Return the programs of each environment as built; unknown facts are ``unknown``.
 
-    Launches that ended well come first: a running program may tell more than its build.
+    Launches that ended well come first, because a running program may report more than its build.
     """
-    found: dict[tuple[str, str], BuiltProgram] = {}
-    for run in sorted(finished, key=lambda each: not each.run):
+    built_programs: dict[tuple[str, str], BuiltProgram] = {}
+    for run in sorted(finished, key=lambda launched: not launched.run):
         place = (run.launch.environment, run.launch.program)
-        if run.launch.cases and place not in found:
+        if run.launch.cases and place not in built_programs:
             built = run.binary
             sources = "" if built.source == "official" else f", sources: {built.source}"
             spec = built.spec + sources
-            found[place] = BuiltProgram(*place, built.version, built.compiler, built.flags, spec)
-    return [found[place] for place in sorted(found)]
+            built_programs[place] = BuiltProgram(*place, built.version, built.compiler, built.flags, spec)
+    return [built_programs[place] for place in sorted(built_programs)]
 
 
 def _launch(finished: FinishedLaunch) -> SummaryLaunch:
@@ -226,14 +226,14 @@ def _launch(finished: FinishedLaunch) -> SummaryLaunch:
 
 
 FIX = "run the session again, or report with the Plumbline that wrote it"
-#: What only the session itself knows of a result, and its value elsewhere
+#: Fields of a result that only the session itself has, with their values elsewhere
 OWN: dict[str, Any] = {"slow_on": (), "elsewhere": False, "core_latency": None}
-WANTED = {each.name for each in fields(CaseResult)} - {"case", "summary", *OWN}
+WANTED = {field.name for field in fields(CaseResult)} - {"case", "summary", *OWN}
 
 
 @dataclass(frozen=True)
 class _Document:
-    """What is looked at before the rest is known."""
+    """The part of the document that is checked first."""
 
     schema: int
     counts: dict[str, int]
@@ -260,10 +260,10 @@ def load_summary(path: Path) -> SessionSummary:
 
 
 def parse_summary(document: Any, source: str = "summary.json") -> SessionSummary:
-    """Turn the JSON object of a summary into a ``SessionSummary``.
+    """Convert the JSON object of a summary to a ``SessionSummary``.
 
-    :raises SummaryError: if a key is missing or of the wrong type, a verdict or unit is not of the closed
-        list, a case is there twice, or ``counts`` disagrees with the cases. The text begins with ``source``.
+    :raises SummaryError: if a key is missing or of the wrong type, a verdict or unit is not in the closed list,
+    a case is there twice, or ``counts`` disagrees with the cases. The text begins with ``source``.
     """
     try:
         return _parse(document)
@@ -272,15 +272,15 @@ def parse_summary(document: Any, source: str = "summary.json") -> SessionSummary
 
 
 def _parse(document: Any) -> SessionSummary:
-    told = parse_record(document, _Document)
-    if told.schema != SCHEMA:
-        raise ValueError(f"schema: is {told.schema}, and this Plumbline reads {SCHEMA}")
-    cases = [_nest(each, number) for number, each in enumerate(told.cases)]
+    head = parse_record(document, _Document)
+    if head.schema != SCHEMA:
+        raise ValueError(f"schema: is {head.schema}, and this Plumbline reads {SCHEMA}")
+    cases = [_nest(entry, number) for number, entry in enumerate(head.cases)]
     results = parse_record({"cases": cases}, _Judged).cases
     if len({result.case for result in results}) < len(results):
         raise ValueError("cases: a case is there twice")
     counts = count_verdicts(results)
-    if {word: number for word, number in told.counts.items() if number} != counts:
+    if {word: number for word, number in head.counts.items() if number} != counts:
         raise ValueError(f"counts: disagrees with the cases, of which there are {counts}")
     return replace(parse_record(document | {"results": []}, SessionSummary), results=results)
 

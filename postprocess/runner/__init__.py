@@ -1,1 +1,1 @@
-"""Starts ReFrame, follows it and cleans up after it; no other package knows its command line."""
+"""Start ReFrame, follow it and clean up after it. No other package knows its command line."""

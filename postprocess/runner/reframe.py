@@ -1,4 +1,4 @@
-"""Drives ReFrame: the one place that knows its command line. ReFrame runs as a process of its own."""
+"""Drive ReFrame as a separate process: the single place that knows its command line."""
 
 import os
 import re
@@ -31,16 +31,16 @@ class RefusedError(UsageError):
 
 @dataclass(frozen=True)
 class ReframeDriver:
-    """ReFrame for one session: where everything is."""
+    """ReFrame for one session, with all paths."""
 
     source: Path
     work: Path
     session: Path
     reference_roots: Sequence[Path]
     spack: Path | None
-    #: nodes that can be used, by partition, where some are down or taken out
+    #: usable nodes by partition, if some are down or excluded
     usable_nodes: Mapping[str, UsableNodes] = field(default_factory=dict)
-    progress: Progress | None = None  #: shows what the checks tell of their own set-up
+    progress: Progress | None = None  #: shows what the checks report about their own set-up
 
     @property
     def report(self) -> Path:
@@ -53,7 +53,7 @@ class ReframeDriver:
     def command(self, selection: Selection, action: str) -> list[str]:
         """Return ReFrame's command line. ``action`` is ``--run`` or ``--dry-run``.
 
-        Warnings are errors: ReFrame only warns of a check file that does not import, and drops it.
+        Warnings are errors, because ReFrame only warns about a check file that does not import, and drops it.
         """
         words = start_module(self.source, START)
         words += ["--nocolor", "--warn-as-error", "--keep-stage-files"]
@@ -68,12 +68,12 @@ class ReframeDriver:
         return [*words, action]
 
     def read_job_outputs(self) -> str:
-        """Read all that the jobs of the session printed, on both streams."""
+        """Read all output of the session's jobs, from both streams."""
         jobs = sorted((self.session / "reframe" / "stage").rglob("rfm_job.[oe][ur][tr]"))
         return "".join(read_text(job, "replace") for job in jobs)
 
     def environment(self) -> dict[str, str]:
-        """Return the environment ReFrame starts in. The home directory's ReFrame files play no part."""
+        """Return ReFrame's environment variables. ReFrame files in the home directory have no effect."""
         variables = dict(os.environ)
         for name in [name for name in variables if name.startswith("RFM_")]:
             del variables[name]
@@ -96,13 +96,13 @@ class ReframeDriver:
             only_looking=selection.only_looking,
             references=[str(root) for root in self.reference_roots],
             spack=str(self.spack or ""),
-            usable_nodes={name: asdict(each) for name, each in self.usable_nodes.items() if each.away},
+            usable_nodes={name: asdict(nodes) for name, nodes in self.usable_nodes.items() if nodes.away},
         )
 
     def start(self, selection: Selection, action: str) -> subprocess.Popen[str]:
-        """Start ReFrame; it is told to end (and ends its jobs) when this process dies, however it dies.
+        """Start ReFrame, which is made to end itself and its jobs when this process dies for any reason.
 
-        An earlier report, if only of a dry run, is removed: none must be taken for that of this run.
+        An earlier report, for example from a dry run, is removed so that it cannot be mistaken for this run's.
         """
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.report.unlink(missing_ok=True)
@@ -119,7 +119,7 @@ class ReframeDriver:
         )
 
     def lines(self, process: subprocess.Popen[str]) -> Iterator[str]:
-        """Yield the lines that ReFrame prints, as it prints them; keep them in the session too."""
+        """Yield the lines that ReFrame prints as they arrive, and write them to the session's log."""
         assert process.stdout is not None
         with self.log.open("a") as log:
             for line in process.stdout:

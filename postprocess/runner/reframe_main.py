@@ -1,4 +1,4 @@
-"""ReFrame as ``python -m`` from the root: there, checks and sites can import what they share."""
+"""ReFrame as ``python -m`` from the root, so that checks and sites can import shared code."""
 
 import ctypes
 import os
@@ -16,10 +16,10 @@ SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 
 def find_callers_quickly() -> None:
-    """Let ReFrame find whom to warn of a deprecated variable by the frames of the stack alone.
+    """Make ReFrame find the user of a deprecated variable from stack frames alone.
 
-    It reads the source behind each of them, even where no warning follows: 20 ms for each test that it makes
-    and for each line of its log, half of the time of a dry run.
+    It reads the source behind each frame even if no warning follows: 20 ms per test and per line of its log,
+    which is half of the time of a dry run.
     """
     from reframe.core import warnings
 
@@ -35,13 +35,13 @@ def find_callers_quickly() -> None:
     warnings.inspect = SimpleNamespace(stack=stack, getmodule=find_module)
 
 
-HOME = "${HOME}/"  #: how ReFrame's own defaults begin
+HOME = "${HOME}/"  #: prefix of ReFrame's own defaults
 
 
 def disable_expansion() -> None:
-    """Let ReFrame take paths and values as they are: it would run commands that stand in them.
+    """Make ReFrame use paths and values as they are; it would run commands inside them.
 
-    Nothing quotes a path for it. Only its own defaults, in the home directory, are expanded.
+    Nothing quotes a path for ReFrame. Only its own defaults in the home directory are expanded.
     """
     from reframe.utility import osext
 
@@ -53,9 +53,9 @@ def disable_expansion() -> None:
 
 
 def look_up_only_what_logs_show() -> None:
-    """Look up for a line of a log only those facts of its test that the log prints: ours print its name.
+    """Look up only those facts of a test that the log prints, which is its name.
 
-    ReFrame looks up every parameter and variable of the test for each line, also for one that is not written: a
+    ReFrame looks up every parameter and variable of the test per line, even for lines that it does not write: a
     quarter of the time of a dry run.
     """
     from reframe.core import logging
@@ -73,28 +73,28 @@ def look_up_only_what_logs_show() -> None:
 
 
 def end_pauses_at_exits() -> None:
-    """Let a pause of ReFrame between two looks at its jobs end as soon as a process that it started does.
+    """End a pause between two of ReFrame's looks at its jobs as soon as a child process ends.
 
-    Its looks become rarer while a job runs, so that a local launch of 1.3 s was seen to end after 1.7 s.
+    Its looks become rarer while a job runs: a local launch of 1.3 s was noticed after 1.7 s.
     """
     from reframe.frontend.executors import policies
 
     exits, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler of Python's, nothing is written
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a Python handler nothing is written
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
     def pause(seconds: float) -> None:
         while select.select([exits], [], [], 0)[0]:
-            os.read(exits, 4096)  # what ended during the look itself, as a command of a scheduler does
+            os.read(exits, 4096)  # what ended during the look itself, such as a scheduler's command
         select.select([exits], [], [], seconds)
 
     policies.time = SimpleNamespace(time=time.time, sleep=pause)
 
 
 if __name__ == "__main__":
-    # SIGTERM makes ReFrame end its jobs: none outlives a driver that was killed.
+    # SIGTERM makes ReFrame end its jobs, so that none outlives a killed driver.
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
-    # Its first log would be left in /tmp whenever it refuses something. Jobs keep their TMPDIR.
+    # It would leave its first log in /tmp whenever it refuses something. Jobs keep their TMPDIR.
     tempfile.tempdir = os.environ[SESSION]
     from reframe.frontend.cli import main  # takes a moment, in which a driver may die
 

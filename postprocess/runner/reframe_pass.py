@@ -1,4 +1,4 @@
-"""One pass of ReFrame over the selected checks: plan, run, and what became of every planned launch."""
+"""One pass of ReFrame over the selected checks: plan them, run them, and assess every planned launch."""
 
 import os
 import re
@@ -31,11 +31,11 @@ from spack_envs.installation import BuiltBinary, read_program
 
 
 def end_jobs(sessions: Iterable[Path], scheduler: Scheduler) -> list[str]:
-    """Cancel the jobs in a scheduler's queue that these sessions sent, and return their directories' names.
+    """Cancel the jobs that these sessions left in a scheduler's queue; return their directories' names.
 
-    It is only asked if a session has sent jobs to it that were not cleaned up since.
+    The scheduler is only asked if a session sent it jobs that were not cleaned up since.
 
-    :raises QueueError: if it does not answer or refuses; then they can be looked after again.
+    :raises QueueError: if it does not answer or refuses; the next call can try again.
     """
     if not scheduler.mark:
         return []
@@ -43,8 +43,8 @@ def end_jobs(sessions: Iterable[Path], scheduler: Scheduler) -> list[str]:
     if not marks:
         return []
     homes = {mark.parent.resolve() for mark in marks}
-    told = [files.read_text(mark) for mark in marks]
-    queue = [job for job in scheduler.list_own_jobs(told) if job.active]
+    texts = [files.read_text(mark) for mark in marks]
+    queue = [job for job in scheduler.list_own_jobs(texts) if job.active]
     jobs = [job for job in queue if homes & set(Path(os.path.realpath(job.directory)).parents)]
     scheduler.cancel(job.number for job in jobs)
     for mark in marks:
@@ -52,17 +52,17 @@ def end_jobs(sessions: Iterable[Path], scheduler: Scheduler) -> list[str]:
     return [f"{job.directory.name} ({job.number}, {job.state})" for job in jobs]
 
 
-#: ReFrame's line for the end of a test: result, how many of how many, and the test's name with its
-#: parameters, partition and environment.
+#: ReFrame's line for the end of a test: result, number, total, and the test's name with its parameters,
+#: partition and environment.
 ENDED = re.compile(r"\[\s+(OK|FAIL|SKIP|XFAIL|XPASS|ABORT)\s*\] \(\s*(\d+)/(\d+)\) (.*)")
 STARTED = re.compile(r"\[ RUN\s+\] (.*)")
-FIXTURE = re.compile(r"\S+( %\S+)* ~")  #: how the name of a test begins that others build on
+FIXTURE = re.compile(r"\S+( %\S+)* ~")  #: beginning of the name of a fixture
 SHOWN_NAMES = {
     LUECKE: OWN_PROGRAM
-}  #: a test's name as people know it: a night measures the routines of these papers
+}  #: tests under other names for people: a night measures the routines of these papers
 NAMED = re.compile(r"(?P<test>\S+) .*@[^+\s]+\+(?P<environment>\S+)")
 COMPLAINT = re.compile(r"(ERROR|WARNING|\* Reason): (?P<what>.*)")
-#: What ReFrame says around an error of our own checks, which tells what to do by itself.
+#: ReFrame's text around an error of our own checks, which already says what to do.
 OWN = re.compile(r"run session stopped: .*?skipping test file '[^']*': value error: (?P<what>.*?):? *")
 FIX = "./plumbline list shows environments, routines and counts"
 
@@ -99,9 +99,9 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
 
 
 def find_site_fault(reframe: ReframeDriver, selection: Selection) -> str:
-    """Find the first fault of a site file of which no configuration can be made, with its line; empty if none.
+    """Find the first fault of a site file that yields no configuration, with its line; empty if none.
 
-    ReFrame names no line of a file that is no Python, or that ends Python.
+    ReFrame names no line of a file that is not Python, or that ends Python.
     """
     try:
         reading = read_site(WorkDirectory(reframe.work, reframe.source), selection.site)
@@ -114,9 +114,9 @@ def find_site_fault(reframe: ReframeDriver, selection: Selection) -> str:
 
 
 def refuse_cold_simulations(launches: Sequence[PlannedLaunch]) -> None:
-    """Refuse to cool the caches of a simulated machine, which has none: every launch would be incorrect.
+    """Refuse to cool the caches of a simulated machine: it has none, and every launch would be incorrect.
 
-    :raises UsageError: naming the partition
+    :raises UsageError: names the partition
     """
     for launch in launches:
         if cold := next((case for case in launch.cases if launch.exact and case.cache != WARM), None):
@@ -129,10 +129,10 @@ def refuse_cold_simulations(launches: Sequence[PlannedLaunch]) -> None:
 def find_unplanned_tests(
     entries: Iterable[reframe_report.ReportedTest], launches: Sequence[PlannedLaunch]
 ) -> Iterator[str]:
-    """Find the tests that ReFrame would run beside the plan, and that no verdict would tell of."""
-    known = {(launch.test, launch.partition, launch.environment) for launch in launches if launch.all_cases}
+    """Find tests that ReFrame would run outside the plan, so that no verdict would cover them."""
+    planned = {(launch.test, launch.partition, launch.environment) for launch in launches if launch.all_cases}
     for entry in entries:
-        if not entry.fixture and (entry.test, entry.partition, entry.environment) not in known:
+        if not entry.fixture and (entry.test, entry.partition, entry.environment) not in planned:
             yield entry.test
 
 
@@ -141,7 +141,7 @@ def find_unmatched_parts(selection: Selection, launches: Sequence[PlannedLaunch]
     cases = list_planned_cases(launches)
     choice = selection.choice
     if AGAIN in choice and cases:
-        return  # a confirmation run measures a part of the selection, and judges what is missing itself
+        return  # a confirmation run measures a part of the selection, and checks for missing cases itself
     environments = {case.environment for case in cases}
     sought = [("--environment", selection.environments, environments)]
     sought += [
@@ -153,14 +153,14 @@ def find_unmatched_parts(selection: Selection, launches: Sequence[PlannedLaunch]
     if not cases:
         words = [f"{option} {','.join(map(str, wanted))}" for option, wanted, _ in sought if wanted]
         yield f"the selection ({' '.join(words)})" if words else "the selection"
-    for option, wanted, found in sought:
-        yield from (f"{option} {word}" for word in wanted if word not in found)
+    for option, wanted, present in sought:
+        yield from (f"{option} {word}" for word in wanted if word not in present)
 
 
 def propose_part(reframe: ReframeDriver, selection: Selection) -> str:
-    """Propose what may be meant by a part of a selection that matches nothing, else say where all is told.
+    """Propose a correction for a selection that matches nothing, or say where all choices are listed.
 
-    A dry run of everything tells what there is.
+    A dry run of everything finds the choices.
     """
     words = [
         (option, word)
@@ -176,13 +176,13 @@ def propose_part(reframe: ReframeDriver, selection: Selection) -> str:
     list(beside.lines(beside.start(replace(selection, choice=choice), "--dry-run")))
     cases = list_planned_cases(read_plan(beside.session))
     for option, word in words:
-        known = {option.value_of(case) for case in cases}
+        values = {option.value_of(case) for case in cases}
         if (word == GPU or split_name(str(word))[1]) and GPU not in {case.program for case in cases}:
             return "no partition here has two GPUs that the site file declares; see docs/gpu.md"
-        if option is PROCESSES and known and word > max(known):
-            return f"the most is {max(known)} processes here; --oversubscribe takes more than cores ({FIX})"
-        known |= {routine.name for routine in ROUTINES} if option is ROUTINE else set()
-        if option.kind is str and word not in known and (near := propose_word(word, known)):
+        if option is PROCESSES and values and word > max(values):
+            return f"the most is {max(values)} processes here; --oversubscribe takes more than cores ({FIX})"
+        values |= {routine.name for routine in ROUTINES} if option is ROUTINE else set()
+        if option.kind is str and word not in values and (near := propose_word(word, values)):
             return f"{near} ({FIX})"
     return FIX
 
@@ -205,18 +205,18 @@ def preview_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLa
 
 def extract_complaint(output: Sequence[str]) -> str:
     """Extract the line in which ReFrame says what is wrong."""
-    found = [match["what"] for line in output if (match := COMPLAINT.search(line))]
+    complaints = [match["what"] for line in output if (match := COMPLAINT.search(line))]
     last = [line for line in output if line.strip()][-1:] or ["no output"]
-    said = (found or last)[0]
-    own = OWN.fullmatch(said)
-    return own["what"] if own else f"ReFrame refuses: {said}"
+    complaint = (complaints or last)[0]
+    wrapped = OWN.fullmatch(complaint)
+    return wrapped["what"] if wrapped else f"ReFrame refuses: {complaint}"
 
 
 def run_plan(
     reframe: ReframeDriver, selection: Selection, planned: Sequence[PlannedLaunch], progress: Progress
 ) -> PassRecord:
-    """Run what was planned and find out what became of each launch. Nothing planned gets lost."""
-    sync_plan(reframe.session)  # a dry run has written it; from now on it says what was measured
+    """Run the plan and assess every launch, so that nothing planned is lost."""
+    sync_plan(reframe.session)  # a dry run wrote the plan; from now on it records what was measured
     undisturbed = all(launch.exact for launch in planned)
     entries, builds = run(reframe, replace(selection, side_by_side=undisturbed), progress)
     return assess_launches(planned, reframe, entries, builds)
@@ -225,19 +225,19 @@ def run_plan(
 def run_again(
     reframe: ReframeDriver, selection: Selection, progress: Progress
 ) -> tuple[list[PlannedLaunch], PassRecord]:
-    """Run a part of what is planned already. Its own plan is the one that the checks write while they run.
+    """Run a part of what is already planned. Its own plan is written by the checks while they run.
 
-    Where a test came to no plan, or ReFrame to no report, a dry run tells what was to come: nothing gets lost.
-    It has a place of its own, for what the run left in its stage directories is yet to be read.
+    If a test wrote no plan, or ReFrame no report, a dry run finds the missing launches, so that nothing is
+    lost. It uses a separate directory, because the files in the run's stage directories are still to be read.
 
     :raises UsageError: as :func:`make_plan` does.
     """
     entries, builds = run(reframe, selection, progress)
     planned = read_plan(reframe.session)
     if not entries or any(find_unplanned_tests(entries, planned)):
-        known = {launch.name: launch for launch in planned}
+        by_name = {launch.name: launch for launch in planned}
         all_of = make_plan(replace(reframe, session=reframe.session / "planned"), selection)
-        planned = [known.get(each.name, each) for each in all_of]
+        planned = [by_name.get(launch.name, launch) for launch in all_of]
         for launch in planned:
             write_launch(reframe.session, launch)
     return planned, assess_launches(planned, reframe, entries, builds)
@@ -246,9 +246,9 @@ def run_again(
 def run(
     reframe: ReframeDriver, selection: Selection, progress: Progress
 ) -> tuple[list[reframe_report.ReportedTest], float]:
-    """Run the checks; what ReFrame reports of each test, and the seconds in which it did nothing but build.
+    """Run the checks. Return ReFrame's report of each test, and the seconds in which only builds ran.
 
-    Nothing of them runs on afterwards.
+    No process of them survives.
     """
     process = reframe.start(selection, "--run")
     output, clock = [], BuildClock()
@@ -271,14 +271,14 @@ def run(
 
 @dataclass
 class BuildClock:
-    """The time in which builds run and no launch, by the lines that ReFrame prints when they begin and end."""
+    """The time in which only builds run, from the lines that ReFrame prints when tests begin and end."""
 
     running: set[str] = field(default_factory=set)  #: names of tests
     since: float = 0.0
     seconds: float = 0.0
 
     def read(self, line: str, now: float) -> None:
-        """Read a line that came now, by a clock in seconds."""
+        """Process a line that came at time ``now``, in seconds."""
         begun, ended = STARTED.match(line), ENDED.match(line)
         if not begun and not ended:
             return
@@ -302,7 +302,7 @@ def assess_launches(
 
 
 def cancel_jobs(sessions: Iterable[Path], whose: str, progress: Progress) -> None:
-    """Cancel the jobs that sessions left in a queue, and say so."""
+    """Cancel the jobs that sessions left in a queue, and report them."""
     homes = list(sessions)
     for scheduler in SCHEDULERS:
         cancel_jobs_of(scheduler, homes, whose, progress)
@@ -319,9 +319,9 @@ def cancel_jobs_of(scheduler: Scheduler, sessions: Sequence[Path], whose: str, p
 
 
 def show_progress_line(line: str, progress: Progress) -> None:
-    """Pass on what ReFrame says of the start and the end of a test.
+    """Show what ReFrame prints about the start and the end of a test.
 
-    What it says of the result of a launch is not passed on: nothing is judged yet.
+    Results of launches are not shown, because nothing is judged yet.
     """
     if match := ENDED.match(line):
         result, number, total, name = match.groups()
@@ -335,7 +335,7 @@ def show_progress_line(line: str, progress: Progress) -> None:
 
 
 def shorten_test_name(name: str) -> str:
-    """Shorten ReFrame's name of a test case for people; return it unchanged if it is not understood."""
+    """Shorten ReFrame's name of a test case for people; leave it unchanged if it has another form."""
     match = NAMED.match(name)
     if not match:
         return name
@@ -363,7 +363,7 @@ def finish_launch(
 
 
 def find_program(work: Path, launch: PlannedLaunch) -> BuiltBinary | None:
-    """Find the program of a launch as it was built; None if it was not."""
+    """Return the program of a launch as built; None if it was not built."""
     try:
         return read_program(work, launch.environment, launch.program)
     except UsageError:

@@ -1,11 +1,11 @@
-"""Acceptance of a row: launches of the delivered machine against a commitment, with both risks stated.
+"""Acceptance of a row: compare launches of the delivered machine with a commitment, at two stated risks.
 
-d = ln(how slow a launch was / how slow it may be), where the limit is the commitment times its tolerance.
-After fixed numbers of launches, the looks, one looks at the one-sided confidence limits of the mean of d by
-Student's t. The row is met if the upper limit is below 0, missed if the lower one is above 0. Otherwise it is
-undecided, and launches go on. Each of K looks spends a K-th of both risks (Bonferroni). So a machine just
-within the limit is missed, and one beyond it is met, with the stated probability at most, if ln values are
-normal. The rule ``worst`` has no probability: each launch must be within.
+d = ln(time of a launch / limit), where the limit is the commitment times its tolerance. After fixed numbers of
+launches, the looks, the one-sided confidence limits of the mean of d are computed by Student's t. The row is
+met if the upper limit is below 0 and missed if the lower one is above 0. Otherwise it is undecided, and
+launches continue. Each of K looks spends a K-th of both risks (Bonferroni). So a machine just within the limit
+is missed, and one just beyond it is met, with at most the stated probability, if ln values are normal. The rule
+``worst`` has no probability: every launch must be within the limit.
 """
 
 import math
@@ -21,12 +21,12 @@ from scipy.special import ndtri, stdtrit
 
 
 def compute_exceedance(others: int, own: int, largest: int) -> float:
-    """Compute the probability that so many largest values are all of one's own sample, by chance alone."""
+    """Compute the probability that the ``largest`` largest values all come from one's own sample by chance."""
     return math.comb(own, largest) / math.comb(others + own, largest)
 
 
 NORMAL, ORDERED, EXACT = "normal tolerance limit", "order statistic", "exact"
-LEAST_LAUNCHES = 3  #: launches; of two, k is 37, which proposes nothing that anybody could use
+LEAST_LAUNCHES = 3  #: with two launches k is 37, which makes a useless limit
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ToleranceLimit:
 
     limit: float
     method: str
-    factor: float  #: k of the normal limit; 0 else
+    factor: float  #: k of the normal limit; otherwise 0
     launches: int
 
 
@@ -48,7 +48,7 @@ def compute_tolerance_factor(launches: int, confidence: float, coverage: float) 
 
 @cache
 def find_order_statistic(launches: int, confidence: float, coverage: float) -> int:
-    """Find which of the largest values is a limit without a distribution: 1 for the largest; 0 for none."""
+    """Find which of the largest values is a distribution-free limit: 1 for the largest; 0 if none is."""
     ranks = np.arange(1, launches + 1)
     sure = scipy.stats.binom.cdf(launches - ranks, launches, coverage)
     return int(np.count_nonzero(sure >= confidence))
@@ -57,10 +57,10 @@ def find_order_statistic(launches: int, confidence: float, coverage: float) -> i
 def compute_tolerance_limit(
     logs: Sequence[float], confidence: float, coverage: float, exact: bool = False
 ) -> ToleranceLimit:
-    """Compute the limit of launches.
+    """Compute the tolerance limit of launches.
 
     :param logs: ln of how slow each launch was; more is worse
-    :param exact: whether they are of simulated time, which has no spread
+    :param exact: whether time is simulated and has no spread
     :raises ValueError: for too few launches
     """
     values = np.sort(np.asarray(logs, dtype=float))
@@ -76,10 +76,10 @@ def compute_tolerance_limit(
     return ToleranceLimit(limit, NORMAL, factor, count)
 
 
-GROWTH = 2  #: times as many launches at each look
-MOST_NEEDED = 10**6  #: launches; where more would decide, nobody makes them
-EXACT_TOLERANCE = 1e-9  #: of simulated time: rounding
-SIMULATED_ROWS = 4000  #: behind each point of an operating characteristic
+GROWTH = 2  #: factor between the launches of successive looks
+MOST_NEEDED = 10**6  #: launches; more are impracticable
+EXACT_TOLERANCE = 1e-9  #: rounding of simulated time
+SIMULATED_ROWS = 4000  #: per point of an operating characteristic
 SEED = 20011122
 
 
@@ -96,9 +96,9 @@ class RowVerdict(str, Enum):
 class Open(str, Enum):
     """Why a row is undecided."""
 
-    LOOK = "more-launches"  #: a later look would decide, as launches differ until now
-    MOST = "beyond-most-launches"  #: no number of launches that the rules allow would
-    APART = "cores-farther-apart"  #: too few launches lay as those of the offer
+    LOOK = "more-launches"  #: a later look would decide if launches keep differing as they do
+    MOST = "beyond-most-launches"  #: no number of launches that the rules allow would decide
+    APART = "cores-farther-apart"  #: too few launches had their ranks placed as in the offer
 
     def __str__(self) -> str:
         return self.value
@@ -106,19 +106,19 @@ class Open(str, Enum):
 
 @dataclass(frozen=True)
 class AcceptedRow:
-    """A verdict with what it rests on, on the logarithm."""
+    """A verdict with the numbers behind it, on the logarithm."""
 
     verdict: RowVerdict
     mean: float = math.nan
     lower: float = -math.inf
     upper: float = math.inf
-    why: Open | None = None  #: it is undecided
+    why: Open | None = None  #: why it is undecided
     launches_more: int | None = None  #: until the look that would decide; None if none would
-    needed: int | None = None  #: launches in all that would decide; None if no number would
+    needed: int | None = None  #: total launches that would decide; None if no number would
 
 
 def choose_acceptance_looks(least: int, most: int) -> tuple[int, ...]:
-    """Choose after how many launches one looks: from the least, twice as many each time."""
+    """Choose the numbers of launches at which to look: the least, then twice as many each time."""
     looks = [least]
     while looks[-1] * GROWTH <= most:
         looks.append(looks[-1] * GROWTH)
@@ -150,14 +150,14 @@ def judge_acceptance(
     reached = [look for look in looks if look <= len(d)]
     if not reached:
         return _wait_for(looks[0], len(d))
-    found = AcceptedRow(RowVerdict.UNDECIDED)
-    for look in reached:  # what was decided at an earlier look stays so
-        found = _judge_look(d[:look], look, len(looks), good_failed, slow_accepted)
-        if found.verdict != RowVerdict.UNDECIDED:
-            return found
-    later = [look for look in looks if look > len(d) and found.needed and look >= found.needed]
+    row = AcceptedRow(RowVerdict.UNDECIDED)
+    for look in reached:  # the decision of an earlier look stands
+        row = _judge_look(d[:look], look, len(looks), good_failed, slow_accepted)
+        if row.verdict != RowVerdict.UNDECIDED:
+            return row
+    later = [look for look in looks if look > len(d) and row.needed and look >= row.needed]
     more = later[0] - len(d) if later else None
-    return replace(found, why=Open.LOOK if later else Open.MOST, launches_more=more)
+    return replace(row, why=Open.LOOK if later else Open.MOST, launches_more=more)
 
 
 def _wait_for(least: int, launches: int) -> AcceptedRow:
@@ -193,10 +193,10 @@ def _judge_look(
 class OperatingCharacteristic:
     """How often a row is met, missed and undecided, by how much slower than committed a machine is."""
 
-    slower: tuple[float, ...]  #: as fractions of the commitment
+    slower: tuple[float, ...]  #: fractions of the commitment
     met: tuple[float, ...]
     missed: tuple[float, ...]
-    launches: tuple[float, ...]  #: that it takes, on average
+    launches: tuple[float, ...]  #: mean number until the decision
 
 
 @cache
@@ -208,14 +208,14 @@ def simulate_characteristic(
     slow_accepted: float,
     slower: tuple[float, ...],
 ) -> OperatingCharacteristic:
-    """Simulate the rule with normal ln values, always the same ones: once in a process for each rule.
+    """Simulate the rule with normal ln values from a fixed seed; cached per rule.
 
     :param spread: standard deviation of ln value between launches
     """
     noise = np.random.default_rng(SEED).normal(0.0, spread, (SIMULATED_ROWS, looks[-1]))
     met, missed, launches = [], [], []
-    for each in slower:
-        d = noise + math.log1p(each) - math.log1p(tolerance)
+    for fraction in slower:
+        d = noise + math.log1p(fraction) - math.log1p(tolerance)
         verdicts, taken = _judge_many(d, looks, good_failed, slow_accepted)
         met.append(float(np.mean(verdicts < 0)))
         missed.append(float(np.mean(verdicts > 0)))
@@ -226,12 +226,12 @@ def simulate_characteristic(
 def _judge_many(
     d: NDArray[np.float64], looks: Sequence[int], good_failed: float, slow_accepted: float
 ) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
-    """Judge many rows at once, a row each: -1 met, 1 missed, 0 undecided; and the launches that it took."""
+    """Judge many rows at once. Return -1 for met, 1 for missed, 0 for undecided, and the launches taken."""
     verdicts = np.zeros(len(d), dtype=int)
     taken = np.full(len(d), looks[-1])
     for look in looks:
-        some = d[:, :look]
-        mean, error = some.mean(axis=1), some.std(axis=1, ddof=1) / math.sqrt(look)
+        taken_so_far = d[:, :look]
+        mean, error = taken_so_far.mean(axis=1), taken_so_far.std(axis=1, ddof=1) / math.sqrt(look)
         down, up = (stdtrit(look - 1, 1 - risk / len(looks)) for risk in (good_failed, slow_accepted))
         now = np.where(mean + up * error <= 0, -1, np.where(mean - down * error > 0, 1, 0))
         decided = (verdicts == 0) & (now != 0)

@@ -1,10 +1,10 @@
-"""The reference of a case, and the band: the interval that a healthy session leaves with a stated probability.
+"""The reference of a case and its band: the interval that a healthy session leaves with a stated probability.
 
 On y = ln value, the median of a night's launches deviates from the center of its reference with the variance
-that :func:`postprocess.stats.sessions.predict_nights` puts together of launches, sessions, days and center. The
-one-sided limits are quantiles of t with as many degrees of freedom as that is known by: prediction limits (Hahn
-and Meeker, Statistical Intervals, 1991, section 4.7). What is slower than its band is ``suspect``.
-:mod:`postprocess.stats.detection` says what is called.
+that :func:`postprocess.stats.sessions.predict_nights` composes from launches, sessions, days and center. The
+one-sided limits are quantiles of t with the degrees of freedom of that variance: prediction limits (Hahn and
+Meeker, Statistical Intervals, 1991, section 4.7). A case slower than its band is ``suspect``.
+:mod:`postprocess.stats.detection` decides what is reported as slow.
 """
 
 import math
@@ -18,33 +18,32 @@ from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.stats.sessions import SessionValue, predict_nights, summarize_sessions
 
-#: Probability that a healthy night lies above the band. Fresh launches clear it
-#: (:mod:`postprocess.stats.detection`).
+#: Probability that a healthy night is above the band. Retests clear it (:mod:`postprocess.stats.detection`).
 SLOW_ALPHA = 0.03
-FAST_ALPHA = 0.001  #: that it lies below it
+FAST_ALPHA = 0.001  #: probability that a healthy night is below the band
 LARGE_BYTES = 10_000
-SMALL_FLOOR = 0.05  #: no band is narrower than this fraction of the center
-#: The same from ``LARGE_BYTES`` on. With 3 or 4%, nights that are slow as a whole alarm too often.
+SMALL_FLOOR = 0.05  #: smallest width of a band, as a fraction of the center
+#: The same from ``LARGE_BYTES`` on. With 3 or 4%, nights that are slow as a whole raise too many alarms.
 LARGE_FLOOR = 0.045
 FLOOR_IN_RESOLUTIONS = 2.0
-#: Seconds; a coarser clock widens no band further. One step of the ACPI timer, as a rule the coarsest clock of
-#: Linux. What the references were timed with is not known: a clock that is coarser in this night alone, by
-#: milliseconds at worst, must not let everything pass.
+#: Seconds; a coarser clock widens no band further. It is one step of the ACPI timer, usually the coarsest clock
+#: of Linux. The clock behind the references is unknown: a coarser one in this night alone, by milliseconds at
+#: worst, must not let everything pass.
 COARSEST_CLOCK = 2.8e-7
-EXACT_FLOOR = 1e-9  #: of an exact reference: rounding, which another machine may do otherwise
-#: A band reaches at least so far: clocks show whole nanoseconds, at both ends of an interval
+EXACT_FLOOR = 1e-9  #: of an exact reference: rounding may differ between machines
+#: Smallest half-width of a band: clocks show whole nanoseconds at both ends of an interval
 CLOCK_SECONDS = 2e-9
-LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing, and is finite still; 1e-130 is no zero
+LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing but is finite, and 1e-130 is not zero
 
 
 @dataclass(frozen=True)
 class Band:
-    """What a healthy launch may give, in the unit of the reference."""
+    """The range of healthy values, in the unit of the reference."""
 
     lower: float
     upper: float
     better: str = "lower"  #: direction, ``lower`` or ``higher``
-    blind: bool = False  #: how launches differ is unknown, so no value can fail
+    blind: bool = False  #: whether the spread of launches is unknown, so that no value can fail
 
     @property
     def slow_limit(self) -> float:
@@ -53,24 +52,24 @@ class Band:
 
     @property
     def fast_limit(self) -> float:
-        """The limit on the other side, in the unit of the reference."""
+        """The limit on the better side, in the unit of the reference."""
         return self.lower if self.better == "lower" else self.upper
 
     def too_slow(self, value: float) -> bool:
-        """Return whether a value lies outside on the side that is worse. A limit itself is inside."""
+        """Return whether a value is beyond the slow limit. The limit itself is inside."""
         return value > self.upper if self.better == "lower" else value < self.lower
 
     def too_fast(self, value: float) -> bool:
-        """Return whether a value lies outside on the other side."""
+        """Return whether a value is beyond the fast limit. The limit itself is inside."""
         return value < self.lower if self.better == "lower" else value > self.upper
 
 
 def compute_band(reference: Reference, resolution: float = 0.0, median_of: int = 1) -> Band:
-    """Compute the band of a reference. ``resolution``, of the timer or of what is printed, is in its unit.
+    """Compute the band of a reference for the median of ``median_of`` launches on another day.
 
-    It is that of the median of ``median_of`` launches, on another day than those of the reference. Where
-    nothing tells how launches differ it is the floor alone, and ``blind``. Simulated time has no spread, and
-    the band of an exact reference is what numbers are rounded to.
+    ``resolution`` is that of the timer or of printed values, in the reference's unit. If the spread of launches
+    is unknown, the band is the floor and ``blind``. Simulated time has no spread: the band of an exact
+    reference covers only rounding.
     """
     if reference.exact:
         width = max(EXACT_FLOOR * reference.center, CLOCK_SECONDS)
@@ -88,13 +87,13 @@ def compute_band(reference: Reference, resolution: float = 0.0, median_of: int =
 
 
 def is_blind(reference: Reference) -> bool:
-    """Return whether it is unknown how launches of the case differ: it has one launch, and no similar cases."""
+    """Return whether the spread of launches is unknown: one launch, and no similar cases."""
     alone = reference.launches < 2 and not reference.prior
     return alone and not reference.exact
 
 
 def compute_slow_distance(reference: Reference, limits: Band) -> float:
-    """Return ln(slow limit / center), signed so that slower is positive; infinite without a limit."""
+    """Return ln(slow limit / center), with slower as positive; infinite without a limit."""
     if limits.slow_limit <= 0:
         return math.inf
     return math.log(compute_slowdown(limits.slow_limit, reference.center, reference.unit))
@@ -103,8 +102,8 @@ def compute_slow_distance(reference: Reference, limits: Band) -> float:
 def convert_to_reframe(reference: Reference, limits: Band) -> tuple[float, float | None, float | None, str]:
     """Return the reference as ReFrame's tuple: center, lower and upper fraction, unit.
 
-    The fraction of the fast side is None: a case that is too fast is listed, and never a failure. So
-    is that of the slow side where the reference could not fail any value.
+    The fraction of the fast side is None, because a case that is too fast is listed but never fails. That of
+    the slow side is None too if the reference is blind.
     """
     if limits.blind:
         return reference.center, None, None, reference.unit
@@ -114,21 +113,21 @@ def convert_to_reframe(reference: Reference, limits: Band) -> tuple[float, float
 
 
 def find_narrowest_band(case: Case) -> float:
-    """Return the least width of any band of this case, as a fraction of its center."""
+    """Return the smallest width of any band of this case, as a fraction of its center."""
     return LARGE_FLOOR if case.bytes >= LARGE_BYTES else SMALL_FLOOR
 
 
 def compute_floor(reference: Reference, resolution: float = 0.0) -> float:
-    """Compute the least width of the band, as a fraction of the center."""
+    """Compute the smallest width of the band, as a fraction of the center."""
     coarsest = COARSEST_CLOCK if reference.unit == SECONDS else math.inf  # rates are as printed
     coarse = FLOOR_IN_RESOLUTIONS * min(resolution, coarsest) / reference.center
     return max(find_narrowest_band(reference.case), coarse)
 
 
 def estimate_exact_references(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
-    """Return one exact reference per case, sorted, from headlines in simulated seconds.
+    """Return an exact reference per case, sorted, from headlines in simulated seconds.
 
-    Raises ValueError for a case whose launches differ: then its time is not exact.
+    Raises ValueError for a case whose launches differ, because its time is not exact.
     """
     references = []
     for case in sorted(samples):
@@ -144,13 +143,13 @@ def estimate_exact_references(samples: Mapping[Case, Sequence[float]]) -> list[R
 def estimate_references(
     samples: Mapping[Case, Sequence[float]], sessions: Mapping[Case, Sequence[int]] | None = None
 ) -> list[Reference]:
-    """Return one reference per case, sorted, from its headlines in seconds, one per launch.
+    """Return a reference per case, sorted, from its headlines in seconds, one per launch.
 
-    Center and spread are taken on the logarithm: the mean of the means of the sessions, and the spread within
-    them. One launch has no spread: 0, and the reference is provisional.
+    Center and spread are of the logarithm: the mean of the means of the sessions, and the spread within
+    sessions. One launch has a spread of 0, and its reference is provisional.
 
-    :param sessions: number of the session of each launch; without, they are of one
-    :raises ValueError: for a case without a value or with one that is not a time
+    :param sessions: number of the session of each launch; one session if missing
+    :raises ValueError: for a case without values or with a value that is not a time
     """
     return [_reference(case, samples[case], (sessions or {}).get(case, ())) for case in sorted(samples)]
 
@@ -158,5 +157,5 @@ def estimate_references(
 def _reference(case: Case, headlines: Sequence[float], sessions: Sequence[int]) -> Reference:
     if not len(headlines) or not all(math.isfinite(value) and value > 0 for value in headlines):
         raise ValueError(f"{case.key}: headlines {list(headlines)} are not one time per launch")
-    told = summarize_sessions(headlines, sessions)
-    return Reference(case, float(np.exp(told.center)), told.spread, len(headlines))
+    means = summarize_sessions(headlines, sessions)
+    return Reference(case, float(np.exp(means.center)), means.spread, len(headlines))

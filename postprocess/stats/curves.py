@@ -1,14 +1,14 @@
-"""Times over sizes: straight lines with a break where a protocol changes, and the steps at the breaks.
+"""Fit times over sizes by straight lines, with breaks where a protocol changes, and find the steps there.
 
-A message of n bytes takes start + slope n (Hockney, Parallel Computing 20, 1994), with other numbers for each
-protocol: eager, rendezvous, in pieces. Lines are fitted by least squares of relative errors, so that a
-message of 8 bytes counts as much as one of 1 MB. The best of all ways to part the sizes is found by dynamic
-programming. A further break is made only if an F test finds the lines without it worse; its level is small,
-because the best of many breaks is tested.
+A message of n bytes takes start + slope n (Hockney, Parallel Computing 20, 1994), with other parameters for
+each protocol: eager, rendezvous, in pieces. Lines are fitted by least squares of relative errors, so that a
+message of 8 bytes counts as much as one of 1 MB. Dynamic programming finds the best partition of the sizes. A
+further break is accepted only if an F test finds the lines without it worse; its level is small, because it
+tests the best of many breaks.
 
-Two segments have a line each, for the sizes before and those behind.
-The lines may meet, as where a cache overflows and each further byte costs more. If they do not, the library did
-something else from that size on.
+Two segments have a line each, for the sizes below and above the break. The lines may meet, as where a cache
+overflows and each further byte costs more. If they do not meet, the library behaves differently from that size
+on.
 """
 
 import itertools
@@ -21,9 +21,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-LEAST_POINTS = 3  #: sizes of a segment: one more than a line has parameters
+LEAST_POINTS = 3  #: sizes of a segment: one more than the parameters of a line
 LEVEL = 0.001  #: of the test for a further break
-RESOLUTION = 0.01  #: relative: lines that fit better than this do not count as better
+RESOLUTION = 0.01  #: relative; a fit better than this does not count as better
 PARAMETERS = 3  #: of each further segment: its break, start and slope
 MOST_LINES = 4
 
@@ -32,7 +32,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Segment:
-    """Sizes from ``first`` to ``last`` bytes, as measured, whose time is ``start + slope * size`` seconds."""
+    """Measured sizes from ``first`` to ``last`` bytes, whose time is ``start + slope * size`` seconds."""
 
     first: float
     last: float
@@ -45,12 +45,12 @@ class Segment:
 
 
 def fit_segments(sizes: Sequence[float], times: Sequence[float], most: int = MOST_LINES) -> tuple[Segment, ...]:
-    """Fit as many lines as the times call for, ``most`` at most, and where they part.
+    """Fit as many lines as the times require, but at most ``most``, and the breaks between them.
 
-    ``sizes``: bytes, shape (n,), rising; ``times``: seconds, shape (n,), positive. A change of protocol lies
-    between the last size of a segment and the first of the next.
+    ``sizes``: bytes, shape (n,), rising; ``times``: seconds, shape (n,), positive. A protocol changes between
+    the last size of a segment and the first of the next.
 
-    :raises ValueError: for fewer than two sizes, sizes that do not rise, or times that are none.
+    :raises ValueError: for fewer than two sizes, sizes that do not rise, or times that are not positive.
     """
     x, y = check_times(sizes, times)
     count = min(most, max(1, x.size // LEAST_POINTS))
@@ -64,12 +64,12 @@ def fit_segments(sizes: Sequence[float], times: Sequence[float], most: int = MOS
 
 
 def fit_line(sizes: Sequence[float], times: Sequence[float]) -> Segment:
-    """Fit one line by least squares of relative errors. Arguments and errors as of :func:`fit_segments`."""
+    """Fit one line by least squares of relative errors. Arguments and errors as in :func:`fit_segments`."""
     return _fit(*check_times(sizes, times))[0]
 
 
 def find_segment(segments: Sequence[Segment], size: float) -> Segment:
-    """Find the segment of a size: between two of them the nearer one, by the ratio of sizes."""
+    """Find the segment of a size. Between two segments it is the nearer one, by the ratio of sizes."""
     for low, high in itertools.pairwise(segments):
         if size < math.sqrt(max(low.last, 1.0) * max(high.first, 1.0)):
             return low
@@ -77,20 +77,20 @@ def find_segment(segments: Sequence[Segment], size: float) -> Segment:
 
 
 def predict_time(segments: Sequence[Segment], size: float) -> float:
-    """Compute the time of a size in seconds by its segment."""
+    """Compute the time of a size in seconds from its segment."""
     return find_segment(segments, size).time(size)
 
 
 def compute_mean_error(predicted: Sequence[float], measured: Sequence[float]) -> float:
-    """Compute the average absolute relative error; 0.25 is a quarter. Raises ValueError without a value."""
+    """Compute the mean absolute relative error; 0.25 is a quarter. Raises ValueError without a value."""
     if not len(measured) or len(predicted) != len(measured):
         raise ValueError("as many predicted times as measured ones are needed, and one at least")
-    told = np.asarray(predicted, float) / np.asarray(measured, float)
-    return float(np.mean(np.abs(told - 1)))
+    ratios = np.asarray(predicted, float) / np.asarray(measured, float)
+    return float(np.mean(np.abs(ratios - 1)))
 
 
 def check_times(sizes: Sequence[float], times: Sequence[float]) -> tuple[_Floats, _Floats]:
-    """Return sizes and times as arrays of shape (n,). Raises ValueError as :func:`fit_segments` says."""
+    """Return sizes and times as arrays of shape (n,). Raises ValueError as :func:`fit_segments` does."""
     x, y = np.asarray(sizes, float), np.asarray(times, float)
     if x.ndim != 1 or x.shape != y.shape or x.size < 2:
         raise ValueError("two sizes or more are needed, each with its time")
@@ -102,7 +102,7 @@ def check_times(sizes: Sequence[float], times: Sequence[float]) -> tuple[_Floats
 
 
 def _fit(x: _Floats, y: _Floats) -> tuple[Segment, float]:
-    """Return the line with the least squares of relative errors, and their sum. None of both is negative."""
+    """Return the line with the least squares of relative errors, and their sum. No parameter is negative."""
     rows = np.stack([1 / y, x / y], axis=1)
     scale = np.linalg.norm(rows, axis=0)
     scale[scale == 0] = 1.0
@@ -116,7 +116,7 @@ def _fit(x: _Floats, y: _Floats) -> tuple[Segment, float]:
 
 
 def _alone(column: _Floats) -> float:
-    """Return the parameter that by itself comes nearest to 1 everywhere."""
+    """Return the single parameter that fits 1 best."""
     return float(column.sum() / (column @ column))
 
 
@@ -132,18 +132,18 @@ def _part_best(x: _Floats, y: _Floats, most: int) -> list[tuple[float, list[int]
         {b: (cost, []) for (a, b), cost in costs.items() if a == 0}
     ]
     for _ in range(1, most):
-        found: dict[int, tuple[float, list[int]]] = {}
+        cheapest: dict[int, tuple[float, list[int]]] = {}
         for (a, b), cost in costs.items():
             if a in best[-1]:
                 before, edges = best[-1][a]
-                if b not in found or before + cost < found[b][0]:
-                    found[b] = (before + cost, [*edges, a])
-        best.append(found)
-    return [each[x.size] for each in best if x.size in each]
+                if b not in cheapest or before + cost < cheapest[b][0]:
+                    cheapest[b] = (before + cost, [*edges, a])
+        best.append(cheapest)
+    return [ways[x.size] for ways in best if x.size in ways]
 
 
 def _sum_squares(x: _Floats, y: _Floats) -> _Floats:
-    """Return the squares that :func:`_fit` leaves of the sizes from a to before b, shape (n, n + 1)."""
+    """Return the squares that :func:`_fit` leaves for the sizes from a to before b, shape (n, n + 1)."""
     x = x / x[-1]
     columns = np.stack([1 / y**2, x / y**2, x**2 / y**2, 1 / y, x / y, np.ones(x.size)])
     sums = np.concatenate([np.zeros((6, 1)), np.cumsum(columns, axis=1)], axis=1)
@@ -154,12 +154,12 @@ def _sum_squares(x: _Floats, y: _Floats) -> _Floats:
         slope = (w * ux - wx * u) / determinant
         both = n - start * u - slope * ux
         flat, steep = n - u**2 / w, n - ux**2 / wxx
-    found = np.where(slope < 0, flat, np.where(start < 0, steep, both))
-    return np.maximum(np.nan_to_num(found, nan=np.inf), 0.0)
+    squares = np.where(slope < 0, flat, np.where(start < 0, steep, both))
+    return np.maximum(np.nan_to_num(squares, nan=np.inf), 0.0)
 
 
 def _is_better(before: float, after: float, points: int, few: int, many: int) -> bool:
-    """Return whether more segments fit better than chance, and better than anybody needs."""
+    """Return whether more segments fit significantly better, and better than the resolution matters."""
     left = points - PARAMETERS * many + 1
     if left < 1:
         return False
@@ -170,31 +170,31 @@ def _is_better(before: float, after: float, points: int, few: int, many: int) ->
     return bool(scipy.special.fdtrc(added, left, ratio) < LEVEL)
 
 
-NEAREST = 6  #: sizes on either side whose lines are held against each other
+NEAREST = 6  #: sizes on either side whose lines are compared
 MOST_SEGMENTS = 8  #: of one curve: protocols and caches
-LEAST_STEP = 0.10  #: of what is called a switch, relative
-SURE = 5.0  #: standard errors of such a step, at least
+LEAST_STEP = 0.10  #: of a switch, relative
+SURE = 5.0  #: standard errors that such a step has at least
 
 
 @dataclass(frozen=True)
 class Switch:
-    """A step between two neighbouring sizes that were measured."""
+    """A step between two neighbouring measured sizes."""
 
-    below: int  #: bytes; the last size before
-    above: int  #: the first size behind
-    step: float  #: times as long, by the lines of both sides half-way between the two sizes
+    below: int  #: bytes; the last size before the step
+    above: int  #: bytes; the first size behind it
+    step: float  #: ratio of times, by the lines of both sides half-way between the two sizes
 
 
 def find_switches(
     sizes: Sequence[int], times: Sequence[float], segments: Sequence[Segment], error: float
 ) -> list[Switch]:
-    """Find the steps where segments part.
+    """Find the steps between segments.
 
-    :param sizes: in bytes, rising, and their ``times`` in seconds
+    :param sizes: in bytes, rising, with their ``times`` in seconds
     :param error: relative standard error of a time
     """
     x, y = check_times(sizes, times)
-    found = []
+    switches = []
     for earlier, segment in pairwise(segments):
         at = int(np.searchsorted(x, segment.first))
         begin = max(at - NEAREST, int(np.searchsorted(x, earlier.first)))
@@ -202,19 +202,19 @@ def find_switches(
         before, behind = (fit_free_line(x[begin:at], y[begin:at]), fit_free_line(x[at:end], y[at:end]))
         middle = (x[at - 1] + x[at]) / 2
         near = (x[max(at - 2, 0)], middle, x[min(at + 1, x.size - 1)])
-        gaps = [behind.time(each) - before.time(each) for each in near]
+        gaps = [behind.time(size) - before.time(size) for size in near]
         if min(before.time(middle), behind.time(middle)) <= 0 or not (min(gaps) > 0 or max(gaps) < 0):
-            continue  # they meet there
+            continue  # the lines meet there
         step = behind.time(middle) / before.time(middle)
         unsure = error * math.hypot(before.relative_error(middle), behind.relative_error(middle))
         if abs(math.log(step)) >= max(math.log1p(LEAST_STEP), SURE * unsure):
-            found.append(Switch(int(x[at - 1]), int(x[at]), float(step)))
-    return found
+            switches.append(Switch(int(x[at - 1]), int(x[at]), float(step)))
+    return switches
 
 
 @dataclass(frozen=True)
 class FreeLine:
-    """A line of either sign, and how far it may lie off."""
+    """A line of either sign, with its uncertainty."""
 
     start: float  #: seconds
     slope: float  #: seconds per byte
@@ -225,13 +225,13 @@ class FreeLine:
         return self.start + self.slope * size
 
     def relative_error(self, size: float) -> float:
-        """Compute the standard error of a time, relative to it, for a relative error of 1 of each time."""
+        """Compute the relative standard error of a time, for a relative error of 1 of each measured time."""
         at = np.array([1.0, size])
         return math.sqrt(float(at @ self.covariance @ at)) / self.time(size)
 
 
 def fit_free_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> FreeLine:
-    """Fit start and slope by least squares of relative errors, to two sizes or more."""
+    """Fit start and slope to at least two sizes by least squares of relative errors."""
     scale = max(float(x[-1]), 1.0)
     rows = np.stack([1 / y, x / scale / y], axis=1)
     start, slope = np.linalg.lstsq(rows, np.ones(x.size), rcond=None)[0]

@@ -1,32 +1,33 @@
-"""What is called slow: in one session, in several, by confirmation; how often by chance; what is seen at all.
+"""Detection of slowdowns: in one session, over several, and by retests; its false alarms and its power.
 
-One session says that a case was slow at that hour. A gross deviation is called at once; everything else if each
-of the last j sessions, of 3 to 10, lies beyond a limit L(j). A healthy case is beyond L once in a while, j
-times in a row hardly ever: exceedances multiply, whatever the tail of a single session, where a far quantile of
-one session would have to be guessed. The more sessions, the nearer the limit: three call what is far beyond a
+One session says that a case was slow at that hour. A gross deviation is reported at once; any other if each of
+the last j sessions, 3 to 10, is beyond a limit L(j). A healthy case is beyond L occasionally, but hardly ever j
+times in a row: the probabilities multiply, whatever the tail of a single session, whereas a far quantile of one
+session would have to be guessed. The more sessions, the lower the limit: three detect what is far beyond a
 session's spread, ten what is just beyond it.
 
-Sessions share the error of the center, and of the spread, and those of a day what that day brings. With y the
-deviations in standard deviations of what is a session's own, c a normal deviate of the shared part, and u the
-ratio of true to estimated spread, d u^-2 chi-squared of d degrees,
+Sessions share the errors of the center and of the spread, and those of one day share the day's effect. With y
+the deviations in units of a session's own standard deviation, c a normal deviate of the shared part, and u the
+ratio of true to estimated spread, d u^-2 chi-squared with d degrees of freedom,
 
-    P(all of j beyond L) = E over c and u of  Phi(-L / u + rho c)^j
+  P(all of j beyond L) = E over c and u of  Phi(-L / u + rho c)^j
 
 and L(j) is where this is :data:`RUN_ALPHA` (:func:`postprocess.stats.sessions.predict_nights` has the
 variances). ``python -m tests.statistical.simulated_sessions`` counts false alarms and misses.
 
-On y = ln value, its sign such that more is worse; the model is that of :mod:`postprocess.stats.sessions`.
+All deviations are of y = ln value, signed so that more is worse, in the model of
+:mod:`postprocess.stats.sessions`.
 
-A curtailed test (Wald, Sequential Analysis, 1947): at most six launches, of which five must be slow, ended as
-soon as the outcome is certain. Most of what looks slow by chance is cleared by the first two, and so launches
-go to the few cases that may be slow indeed. That five must agree costs little power: a launch of a case that is
+Retests are a curtailed test (Wald, Sequential Analysis, 1947): at most six launches, of which five must be
+slow, ended as soon as the outcome is certain. The first two clear most cases that look slow by chance, so
+launches go to the few that may really be slow. Requiring five costs little power: a launch of a case that is
 slower by more than its band is slow with a probability near one. It allows a band that is left more often,
-which helps, since it is the first launch that overlooks a slowdown.
-``python -m tests.statistical.simulated_nights`` counts both.
+which helps because a slowdown is overlooked in the first launch. ``python -m
+tests.statistical.simulated_nights`` counts both.
 
 p is the probability that a healthy night is as slow or slower, by the prediction distribution behind the band.
-q is the share of false alarms if all cases as unlikely, or more so, were alarms (Benjamini and Hochberg,
-Controlling the false discovery rate, JRSS B 57, 1995). It informs; no verdict hangs on it.
+q is the share of false alarms if all cases at least as unlikely were alarms (Benjamini and Hochberg,
+Controlling the false discovery rate, JRSS B 57, 1995). It informs; no verdict depends on it.
 """
 
 import math
@@ -45,26 +46,28 @@ from postprocess.model.verdict import CaseResult, Verdict, describe_unjudged
 from postprocess.stats.band import LARGEST_LOG, compute_floor, find_narrowest_band, is_blind
 from postprocess.stats.sessions import Prediction, SessionValue, predict_nights, predict_own
 
-LEAST_SESSIONS, LONGEST_RUN = 3, 10  #: that must be slow, one after the other
-#: Minutes that sessions lie apart, or they are one
+LEAST_SESSIONS, LONGEST_RUN = 3, 10  #: number of successive slow sessions
+#: Minutes between two sessions; launches closer together are one session
 APART_MINUTES = 20
 #: Probability that so many healthy sessions are all beyond their limit. The runs of 3 to 10 overlap; together
-#: they call about three times as often.
+#: their probability is about three times as large.
 RUN_ALPHA = 1e-5
-#: Probability that a healthy case is called in a night, as simulated
+#: Probability that a healthy case is reported as slow in a night, as simulated
 FALSE_CALLS = 5e-5
-#: A single session is called if it is slower than all that sessions bring, in standard deviations
+#: Standard deviations at which a single session is reported: more than sessions ever differ
 GROSS = 7.0
-GROSS_FLOOR = 0.3  #: and by so much at least, as a fraction of the center
-LEANING = 2.0  #: standard deviations of the mean of some sessions, from which nothing is learned of them
+GROSS_FLOOR = 0.3  #: and the smallest such deviation, as a fraction of the center
+#: standard deviations of the mean of sessions from which on the reference does not learn from them
+LEANING = 2.0
 FARTHEST = 8.0  #: of the shared deviates, in their standard deviations
-LEAST_TAIL = 1e-12  #: probability of the spreads that are left out, on either side
-SHARED, SPREADS = (41, 49)  #: deviates and spreads that stand for all; more change nothing that is shown
+LEAST_TAIL = 1e-12  #: probability of the spreads left out, on either side
+#: numbers of deviates and spreads in the integral; more do not change the shown digits
+SHARED, SPREADS = (41, 49)
 
 
 @dataclass(frozen=True)
 class SlowRun:
-    """The last sessions of a case, each beyond the limit of so many, on the logarithm."""
+    """The last sessions of a case, each beyond the limit for their number, on the logarithm."""
 
     sessions: int
     mean: float  #: of their deviations
@@ -72,10 +75,10 @@ class SlowRun:
 
 
 def compute_gross_distance(reference: Reference, launches: int, floor: float = 0.0) -> float:
-    """Compute how far a single session lies from the center, on the logarithm, that is called at once.
+    """Compute the deviation of a single session that is reported at once, on the logarithm.
 
-    :param launches: whose median is its value
-    :param floor: least distance, as of a coarse clock
+    :param launches: whose median is the session's value
+    :param floor: smallest distance, as with a coarse clock
     """
     deviation = predict_nights(reference, [SessionValue(0.0, launches)]).deviation
     return max(GROSS * deviation, math.log1p(GROSS_FLOOR), floor)
@@ -85,19 +88,19 @@ def compute_run_limit(reference: Reference, some: Sequence[SessionValue]) -> flo
     """Compute the limit that a healthy case exceeds in all of these sessions with :data:`RUN_ALPHA`."""
     least = math.log1p(find_narrowest_band(reference.case))
     together, number = predict_nights(reference, some), len(some)
-    own = predict_own(reference, min(value.launches for value in some)).deviation
-    if not own or not together.degrees:
+    own_deviation = predict_own(reference, min(value.launches for value in some)).deviation
+    if not own_deviation or not together.degrees:
         return math.inf
-    shared = math.sqrt(max(together.deviation**2 - own**2 / number, 0.0)) / own
+    shared = math.sqrt(max(together.deviation**2 - own_deviation**2 / number, 0.0)) / own_deviation
     factor = find_run_factor(number, round(shared, 2), float(f"{together.degrees:.2g}"))
-    return max(factor * own, least)
+    return max(factor * own_deviation, least)
 
 
 @lru_cache(maxsize=4096)
 def find_run_factor(number: int, shared: float, degrees: float) -> float:
-    """Find the limit that so many sessions are all beyond with :data:`RUN_ALPHA`, in their own deviations.
+    """Find the limit that ``number`` sessions all exceed with :data:`RUN_ALPHA`, in their own deviations.
 
-    :param shared: standard deviation of what they share, relative to what is their own
+    :param shared: standard deviation of the shared part, relative to a session's own
     """
     deviates = np.linspace(-FARTHEST, FARTHEST, SHARED)[:, None]
     precisions, weights = _integrate_spreads(degrees)
@@ -116,7 +119,7 @@ def find_run_factor(number: int, shared: float, degrees: float) -> float:
 def _integrate_spreads(degrees: float) -> tuple[NDArray, NDArray]:
     """Return possible ratios of estimated to true spread, and the weight of each.
 
-    The trapezoidal rule on the logarithm of chi-squared, whose density fades at both ends.
+    Uses the trapezoidal rule on the logarithm of chi-squared, whose density fades at both ends.
     """
     low, high = (math.log(scipy.special.chdtri(degrees, tail)) for tail in (1 - LEAST_TAIL, LEAST_TAIL))
     logs = np.linspace(low, high, SPREADS)[None, :]
@@ -126,9 +129,9 @@ def _integrate_spreads(degrees: float) -> tuple[NDArray, NDArray]:
 
 
 def find_slow_run(reference: Reference, some: Sequence[SessionValue]) -> SlowRun | None:
-    """Find the fewest sessions that are all beyond their limit; None if there are none.
+    """Find the smallest number of last sessions that are all beyond their limit; None if there is none.
 
-    :param some: sessions of the case, the newest first, each at least :data:`APART_MINUTES` from the next
+    :param some: sessions of the case, the newest first, at least :data:`APART_MINUTES` apart
     """
     for number in range(LEAST_SESSIONS, min(len(some), LONGEST_RUN) + 1):
         run = some[:number]
@@ -141,7 +144,7 @@ def find_slow_run(reference: Reference, some: Sequence[SessionValue]) -> SlowRun
 
 
 def is_leaning(reference: Reference, some: Sequence[SessionValue]) -> bool:
-    """Return whether the last sessions, two or more, lie to one side: they say nothing about a healthy case."""
+    """Return whether the last sessions, two or more, lie to one side: the reference must not learn them."""
     for number in range(2, min(len(some), LONGEST_RUN) + 1):
         mean = sum(value.log for value in some[:number]) / number
         if abs(mean) > LEANING * predict_nights(reference, some[:number]).deviation > 0:
@@ -149,9 +152,9 @@ def is_leaning(reference: Reference, some: Sequence[SessionValue]) -> bool:
     return False
 
 
-DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is called
-TRIED_RUNS = (LEAST_SESSIONS, 6, LONGEST_RUN)  #: stand for all lengths: those between see hardly more
-#: Slowdown, as a fraction, that a night must call for ``pass`` to mean anything
+DETECTION_POWER = 0.9  #: probability with which the smallest detectable slowdown is detected
+TRIED_RUNS = (LEAST_SESSIONS, 6, LONGEST_RUN)  #: stand for all lengths: those between detect hardly more
+#: Slowdown, as a fraction, that a night must detect for ``pass`` to mean anything
 BLIND = 1.0
 
 
@@ -160,10 +163,10 @@ class Scatter:
     """How the value of a night scatters about its reference, on the logarithm."""
 
     deviation: float  #: standard deviation
-    degrees: float  #: of freedom that it is worth
+    degrees: float  #: degrees of freedom of the deviation
 
     def screened(self, distance: float, shift: float = 0.0) -> float:
-        """Compute the probability that the value of a case that is slower by ``shift`` lies beyond a limit.
+        """Compute the probability that the value of a case slower by ``shift`` is beyond a limit.
 
         :param distance: of the limit from the center of the reference, on the logarithm
         """
@@ -173,7 +176,7 @@ class Scatter:
 
 
 def compute_scatter(reference: Reference, median_of: int = 1) -> Scatter | None:
-    """Compute how the value of a night of so many launches scatters; None if that is unknown."""
+    """Compute the scatter of a night with ``median_of`` launches; None if it is unknown."""
     if is_blind(reference):
         return None
     predicted = predict_nights(reference, [SessionValue(0.0, median_of)])
@@ -183,11 +186,11 @@ def compute_scatter(reference: Reference, median_of: int = 1) -> Scatter | None:
 def compute_detectable_slowdown(
     reference: Reference, median_of: int = 1, sessions: int = 1, resolution: float = 0.0
 ) -> float | None:
-    """Compute the smallest slowdown, as a fraction of the time, that is called; None if none is.
+    """Compute the smallest slowdown, as a fraction of the time, that is detected; None if none is.
 
     :param median_of: launches of each session, whose median is its value
-    :param sessions: independent ones, from the first slow night on. One calls a gross slowdown only.
-    :param resolution: of the timer, or of what is printed, in the unit of the reference
+    :param sessions: independent sessions from the first slow night on; one detects a gross slowdown only
+    :param resolution: of the timer or of printed values, in the unit of the reference
     """
     if is_blind(reference):
         return None
@@ -196,23 +199,23 @@ def compute_detectable_slowdown(
         return math.expm1(floor) if resolution else 0.0
     one = [SessionValue(0.0, median_of)]
     alone = predict_nights(reference, one)
-    found = compute_gross_distance(reference, median_of, floor) + alone.limit(1 - DETECTION_POWER)
-    own = predict_own(reference, median_of)
+    distance = compute_gross_distance(reference, median_of, floor) + alone.limit(1 - DETECTION_POWER)
+    prediction = predict_own(reference, median_of)
     for number in [run for run in TRIED_RUNS if run <= sessions]:
         limit = max(compute_run_limit(reference, one * number), floor)
-        missed = Prediction(own.deviation, alone.degrees).limit((1 - DETECTION_POWER) / number)
-        found = min(found, limit + missed)
-    return math.expm1(min(found, LARGEST_LOG))
+        missed = Prediction(prediction.deviation, alone.degrees).limit((1 - DETECTION_POWER) / number)
+        distance = min(distance, limit + missed)
+    return math.expm1(min(distance, LARGEST_LOG))
 
 
 SLOW_TO_CONFIRM = 5  #: slow launches that confirm a regression
-FINE_TO_CLEAR = 2  #: launches that are not slow clear
-#: Launches made at a time: the fewest that can clear, what is then missing to confirm, and one more each.
+FINE_TO_CLEAR = 2  #: launches within the band that clear it
+#: Launches per pass: the fewest that can clear, then those missing to confirm, then one more each.
 PASSES = (FINE_TO_CLEAR, SLOW_TO_CONFIRM - FINE_TO_CLEAR, *(FINE_TO_CLEAR - 1) * (1,))
 
 
 def is_cleared(fine: Any) -> Any:
-    """Return whether ``fine`` launches that are not slow clear the case; accepts numbers and arrays."""
+    """Return whether ``fine`` launches within the band clear the case; accepts numbers and arrays."""
     return fine >= FINE_TO_CLEAR
 
 
@@ -222,16 +225,16 @@ def is_decided(slow: Any, fine: Any) -> Any:
 
 
 def compute_confirmation_probability(chance: Any) -> Any:
-    """Compute the probability that fresh launches confirm, each of which is slow with this probability.
+    """Compute the probability that retests confirm a slowdown, if each is slow with this probability.
 
-    SLOW_TO_CONFIRM of them are slow before FINE_TO_CLEAR are not: of SLOW_TO_CONFIRM + FINE_TO_CLEAR - 1 at
-    least SLOW_TO_CONFIRM would be.
+    SLOW_TO_CONFIRM launches are slow before FINE_TO_CLEAR are not, which means that at least SLOW_TO_CONFIRM of
+    SLOW_TO_CONFIRM + FINE_TO_CLEAR - 1 would be slow.
     """
     return scipy.special.betainc(SLOW_TO_CONFIRM, FINE_TO_CLEAR, chance)
 
 
 def extract_scatter(result: CaseResult) -> Scatter | None:
-    """Return how the value of a case scatters about its reference; None if unknown or not at all."""
+    """Return the scatter of a result about its reference; None if it is unknown or zero."""
     if not result.spread or result.degrees is None:
         return None
     return Scatter(result.spread, result.degrees)
@@ -248,41 +251,41 @@ def compute_limit_distance(result: CaseResult) -> float:
 def compute_slow_probability(result: CaseResult) -> float | None:
     """Compute the probability that a healthy night is as slow or slower; None if the scatter is unknown.
 
-    :raises ValueError: if what comes out is no probability, as of numbers that are too large.
+    :raises ValueError: if the result is not a probability, as with numbers that are too large.
     """
-    known = extract_scatter(result)
-    if known is None or not result.value or not result.reference:
+    scatter = extract_scatter(result)
+    if scatter is None or not result.value or not result.reference:
         return None
-    chance = known.screened(math.log(compute_slowdown(result.value, result.reference, result.unit)))
+    chance = scatter.screened(math.log(compute_slowdown(result.value, result.reference, result.unit)))
     if not 0 <= chance <= 1:
         raise ValueError(f"{chance} is no probability")
     return chance
 
 
 def add_q_values(results: Sequence[CaseResult]) -> list[CaseResult]:
-    """Return the results, with the q-value of each judged one among all of them.
+    """Return the results with the q-value of each judged one among all of them.
 
-    One of which no probability can be computed is ``incorrect``, with the reason, and spoils no other.
+    A result whose probability cannot be computed becomes ``incorrect`` with the reason, and affects no other.
     """
-    told = list(results)
-    known: dict[int, float] = {}
-    for place, each in enumerate(results):
+    judged = list(results)
+    chances: dict[int, float] = {}
+    for place, result in enumerate(results):
         try:
-            if (chance := compute_slow_probability(each)) is not None:
-                known[place] = chance
+            if (chance := compute_slow_probability(result)) is not None:
+                chances[place] = chance
         except Exception as error:
-            told[place] = replace(each, verdict=Verdict.INCORRECT, reason=describe_unjudged(error))
-    if known:
-        q_values = scipy.stats.false_discovery_control([*known.values()])
-        for place, q in zip(known, q_values, strict=True):
-            told[place] = replace(results[place], q=float(q))
-    return told
+            judged[place] = replace(result, verdict=Verdict.INCORRECT, reason=describe_unjudged(error))
+    if chances:
+        q_values = scipy.stats.false_discovery_control([*chances.values()])
+        for place, q in zip(chances, q_values, strict=True):
+            judged[place] = replace(results[place], q=float(q))
+    return judged
 
 
 def compute_tail(chances: Sequence[float], count: int) -> float:
-    """Compute the probability that ``count`` or more of independent events happen, each with its own chance.
+    """Compute the probability that at least ``count`` of independent events happen, given their chances.
 
-    The exact distribution (Poisson's binomial), by convolution.
+    The distribution is exact (Poisson's binomial), computed by convolution.
 
     :param chances: of each event, from 0 to 1
     """
@@ -295,8 +298,8 @@ def compute_tail(chances: Sequence[float], count: int) -> float:
 
 
 def compare_shares(hits: int, of: int, earlier_hits: int, earlier_of: int) -> float:
-    """Compute how likely chance has ``hits`` of all hits or more in ``of`` events now, of those now and before.
+    """Compute the probability that at least ``hits`` of all hits fall in the ``of`` current events by chance.
 
-    Fisher's exact test, one-sided: the hypergeometric tail.
+    This is Fisher's exact test, one-sided: the hypergeometric tail.
     """
     return float(scipy.stats.hypergeom.sf(hits - 1, of + earlier_of, hits + earlier_hits, of))

@@ -1,16 +1,16 @@
-"""Paired verdicts: faster, same, slower or undecided, from pairs of launches and looks fixed beforehand.
+"""Paired verdicts (faster, same, slower or undecided) from pairs of launches, at looks fixed beforehand.
 
-The error is spent over the looks in equal parts (Bonferroni): looking again until something shows would make 5%
+The looks share the error in equal parts (Bonferroni): looking again until something shows would turn 5% into
 about 11% in three looks. Two questions have two error rates.
 
 * *Is it safe?* Each case must be proven not worse than the margin, at 5% in all looks together. All cases must
-  pass, so no correction is needed: a comparison with a case that is worse calls itself safe in 5% of all times
-  at most (intersection-union test: Berger, Technometrics 24, 1982). ``same`` is both one-sided tests
-  (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
-* *What is slower?* Of all cases called ``slower``, 5% at most are false, on average (Benjamini and
-  Hochberg, JRSS B 57, 1995). Its p is that of a paired t with moderated variance (Smyth, SAGMB 3, 2004), with
-  room for launches that remember the one before; the interval of the signed ranks, which assumes nothing of
-  tails, must agree.
+pass, so no correction is needed: a comparison with a worse case is called safe in at most 5% of cases
+(intersection-union test: Berger, Technometrics 24, 1982). ``same`` is both one-sided tests (Schuirmann, J.
+Pharmacokinetics and Biopharmaceutics 15, 1987).
+* *What is slower?* Of all cases called ``slower``, at most 5% are false on average (Benjamini and Hochberg,
+JRSS B 57, 1995). Its p is that of a paired t with moderated variance (Smyth, SAGMB 3, 2004), with an allowance
+for launches correlated with the one before. The interval of the signed ranks, which assumes nothing about
+tails, must agree.
 """
 
 import math
@@ -27,10 +27,10 @@ from scipy.special import ndtri, stdtr
 from postprocess.stats.priors import LEAST_GROUP_SIZE, fit_prior
 from postprocess.stats.sessions import Prediction
 
-#: Variance of the signed ranks for normal differences, over that of the mean (ibid., 3.11).
+#: Variance of the signed ranks for normal differences, relative to that of the mean (ibid., 3.11).
 EFFICIENCY = math.pi / 3
 
-UNKNOWN_SPREAD = 2  #: pairs more, because the spread is estimated from the pairs themselves
+UNKNOWN_SPREAD = 2  #: additional pairs, because the spread is estimated from the pairs themselves
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def estimate_paired_ratio(differences: Sequence[float], alpha: float) -> PairedR
     """Estimate ln(new / old) from the differences of pairs.
 
     :param differences: ln(new / old) of each pair; at least one
-    :param alpha: probability that the value lies beyond either limit, at most
+    :param alpha: largest probability that the value is beyond either limit
     """
     walsh = compute_walsh_averages(differences)
     count = len(differences)
@@ -67,7 +67,7 @@ def estimate_paired_ratio(differences: Sequence[float], alpha: float) -> PairedR
 
 
 def compute_walsh_averages(differences: Sequence[float]) -> NDArray[np.float64]:
-    """Compute the averages of all pairs of differences, each with itself too; sorted."""
+    """Compute the averages of all pairs of differences, including each with itself; sorted."""
     d = np.asarray(differences, dtype=float)
     rows, columns = np.triu_indices(len(d))
     return np.sort((d[rows] + d[columns]) / 2)
@@ -75,7 +75,7 @@ def compute_walsh_averages(differences: Sequence[float]) -> NDArray[np.float64]:
 
 @cache
 def count_outside(pairs: int, alpha: float) -> int:
-    """Count the Walsh averages up to and with a limit: the largest c with P(W < c) <= alpha; 0 if none is."""
+    """Count the Walsh averages up to and including a limit: the largest c with P(W < c) <= alpha; else 0."""
     chances = np.cumsum(compute_signed_rank_distribution(pairs))
     return int(np.searchsorted(chances, alpha * (1 + 1e-12), side="right"))
 
@@ -93,31 +93,31 @@ def compute_signed_rank_distribution(pairs: int) -> NDArray[np.float64]:
 
 
 def count_deciding_pairs(spread: float, distance: float, alpha: float) -> int:
-    """Count the pairs whose interval reaches no farther than a distance to either side, for normal differences.
+    """Count the pairs whose interval is within a distance to either side, for normal differences.
 
     :param spread: standard deviation of the differences
     :param distance: above 0
-    :param alpha: probability that the value lies beyond either limit
+    :param alpha: probability that the value is beyond either limit
     """
     z = float(-ndtri(alpha))
     return math.ceil((z * spread / distance) ** 2 * EFFICIENCY) + UNKNOWN_SPREAD
 
 
 ERROR = 0.05  #: of either question
-#: Pairs after which one looks. At six pairs a third of the error still gives an interval.
+#: Pairs at which to look. At six pairs a third of the error still gives an interval.
 LADDERS = ((6,), (6, 10), (6, 10, 16), (8, 16, 26), (10, 20, 40))
 USUAL = (6, 10, 16)
-EXACT_LADDERS = ((2,),)  #: of simulated time: one pair says all, and another that it repeats
-#: Largest correlation of the two differences of a block ABBA, if each launch remembers the one before: launches
-#: correlated by r give r (1 - r) / 2. Without it 6 to 7% of comparisons of 40 unchanged cases accuse one.
+EXACT_LADDERS = ((2,),)  #: of simulated time: one pair decides, and another shows that it repeats
+#: Largest correlation of the two differences of a block ABBA if each launch depends on the one before: launches
+#: correlated by r give r (1 - r) / 2. Without it, 6 to 7% of comparisons of 40 unchanged cases accuse one.
 BLOCK_CORRELATION = 1 / 8
-EXACT = 1e-9  #: of simulated time, which repeats: what differs by less is the same
+EXACT = 1e-9  #: smallest difference of simulated time, which repeats
 
 
 class PairedVerdict(str, Enum):
     FASTER = "faster"
     SAME = "same"  #: proven, within the margin
-    NOT_SLOWER = "not slower"  #: proven no worse than the margin; whether same or faster is open
+    NOT_SLOWER = "not slower"  #: proven no worse than the margin; it may be the same or faster
     SLOWER = "slower"
     UNDECIDED = "undecided"
 
@@ -133,9 +133,9 @@ class PairedCase:
     """The pairs of a case, in the order in which they were measured."""
 
     differences: tuple[float, ...]  #: ln(new / old) of each pair; above 0 is worse
-    margin: float  #: on the logarithm; what is within it is the same
-    group: Hashable = ""  #: cases of one group have alike spreads
-    exact: bool = False  #: whether time is simulated: one pair says all
+    margin: float  #: on the logarithm; differences within it count as the same
+    group: Hashable = ""  #: cases of one group have similar spreads
+    exact: bool = False  #: whether time is simulated: one pair decides
 
     @property
     def repeats(self) -> bool:
@@ -145,18 +145,18 @@ class PairedCase:
 
 @dataclass(frozen=True)
 class PairedResult:
-    """The verdict on a case, and what it rests on."""
+    """The verdict on a case, and the numbers behind it."""
 
     verdict: PairedVerdict
-    #: at the last look that the case took part in; None before the first
+    #: at the last look that included the case; None before the first
     estimate: PairedRatio | None
     q: float | None = None  #: of being slower, among all cases
-    #: that would decide it, as it scatters now; None if it is decided
+    #: pairs that would decide it with its present scatter; None if it is decided
     pairs_more: int | None = None
 
 
 def choose_looks(pairs: int, ladders: Sequence[tuple[int, ...]] = LADDERS) -> tuple[int, ...]:
-    """Choose the looks that so many pairs allow; none if they are fewer than the shortest ladder has."""
+    """Choose the looks that ``pairs`` allow; empty if they are fewer than the shortest ladder needs."""
     return max((ladder for ladder in ladders if ladder[-1] <= pairs), default=())
 
 
@@ -165,21 +165,21 @@ def judge_pairs(
 ) -> list[PairedResult]:
     """Judge all cases of a comparison at the looks that were fixed beforehand.
 
-    What a look decides stays so. A case that has too few pairs for a look takes no part in it.
+    The decision of a look stands. A case with too few pairs for a look is left out of it.
 
-    :param least: pairs with which a case takes part in the last look, where no more will come: some that were
-        planned do not count, for reasons that have nothing to do with their times. None: all of them.
+    :param least: pairs with which a case is included in the last look, if no more will come because planned
+    pairs were lost for reasons unrelated to their times. None: all of them.
     """
     level = ERROR / len(looks)
     slower, faster = np.ones(len(cases)), np.ones(len(cases))
     results = [PairedResult(PairedVerdict.UNDECIDED, None) for _ in cases]
     for number, pairs in enumerate(looks):
         enough = min(least or pairs, pairs) if number == len(looks) - 1 else pairs
-        here = [n for n, each in enumerate(cases) if len(each.differences) >= (1 if each.exact else enough)]
+        here = [n for n, case in enumerate(cases) if len(case.differences) >= (1 if case.exact else enough)]
         if not here:
             break
-        some = [cases[n] for n in here]
-        worse, better = compute_probabilities(some, pairs)
+        judged = [cases[n] for n in here]
+        worse, better = compute_probabilities(judged, pairs)
         slower[here] = np.minimum(slower[here], np.minimum(worse * len(looks), 1.0))
         faster[here] = np.minimum(faster[here], np.minimum(better * len(looks), 1.0))
         slower_q, faster_q = map(scipy.stats.false_discovery_control, (slower, faster))
@@ -194,17 +194,17 @@ def judge_pairs(
     q = scipy.stats.false_discovery_control(slower)
     return [
         PairedResult(
-            each.verdict,
-            each.estimate,
-            float(q[n]) if each.estimate else None,
-            count_pairs_more(cases[n], each, level, looks[0]),
+            result.verdict,
+            result.estimate,
+            float(q[n]) if result.estimate else None,
+            count_pairs_more(cases[n], result, level, looks[0]),
         )
-        for n, each in enumerate(results)
+        for n, result in enumerate(results)
     ]
 
 
 def estimate_case(case: PairedCase, pairs: int, level: float) -> PairedRatio:
-    """Estimate the ratio of a case from its first pairs; of simulated time that repeats, from one."""
+    """Estimate the ratio of a case from its first pairs; for simulated time that repeats, from one pair."""
     if case.repeats:
         first = case.differences[0] if abs(case.differences[0]) > EXACT else 0.0
         return PairedRatio(first, first, first, 1)
@@ -225,14 +225,14 @@ def decide(estimate: PairedRatio, margin: float, slower_q: float, faster_q: floa
 def compute_probabilities(
     cases: Sequence[PairedCase], pairs: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the probability that pairs of an unchanged case are as slow, and as fast, or more so.
+    """Compute the probabilities that pairs of an unchanged case are at least as slow, and at least as fast.
 
-    :param pairs: of each case the first so many, or all where it has fewer
+    :param pairs: number of first pairs of each case that count
     """
     d = [np.array(case.differences[:pairs]) for case in cases]
     counts = np.array([pairs if case.exact else min(len(case.differences), pairs) for case in cases])
-    means = np.array([each.mean() for each in d])
-    spreads = np.array([each.std(ddof=1) if len(each) > 1 else 0.0 for each in d])
+    means = np.array([differences.mean() for differences in d])
+    spreads = np.array([differences.std(ddof=1) if len(differences) > 1 else 0.0 for differences in d])
     spreads, degrees = moderate_spreads(spreads, counts - 1, [case.group for case in cases])
     exact = np.array([case.repeats for case in cases])
     means = np.where(exact & (np.abs(means) <= EXACT), 0.0, means)
@@ -245,20 +245,20 @@ def compute_probabilities(
 def moderate_spreads(
     spreads: NDArray[np.float64], degrees: NDArray[np.int_], groups: Sequence[Hashable]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Draw each spread towards that of its group; those of small groups towards that of all."""
+    """Moderate each spread towards that of its group, or that of all cases if its group is small."""
     members: Mapping[Hashable, list[int]] = {
-        group: [n for n, each in enumerate(groups) if each == group] for group in set(groups)
+        group: [n for n, name in enumerate(groups) if name == group] for group in set(groups)
     }
     moderated, total = spreads.copy(), degrees.astype(np.float64)
     for places in members.values():
         similar = places if np.sum(spreads[places] > 0) >= LEAST_GROUP_SIZE else range(len(spreads))
-        known = np.array([n for n in similar if spreads[n] > 0], dtype=int)
-        if len(known) < LEAST_GROUP_SIZE:
+        spreading = np.array([n for n in similar if spreads[n] > 0], dtype=int)
+        if len(spreading) < LEAST_GROUP_SIZE:
             continue
-        prior = fit_prior(spreads[known], degrees[known].astype(np.float64))
-        own = degrees[places] * spreads[places] ** 2 + prior.degrees * prior.spread**2
+        prior = fit_prior(spreads[spreading], degrees[spreading].astype(np.float64))
+        squares = degrees[places] * spreads[places] ** 2 + prior.degrees * prior.spread**2
         total[places] = degrees[places] + prior.degrees
-        moderated[places] = np.sqrt(own / total[places])
+        moderated[places] = np.sqrt(squares / total[places])
     return moderated, total
 
 
@@ -282,17 +282,17 @@ class UnpairedCase:
     """The difference of a case between two sides."""
 
     difference: float  #: ln(new / old) of the means of sessions; above 0 is worse
-    #: how far the side lies off by its sessions; None: nothing is known of that
+    #: uncertainty of the side due to its sessions; None if unknown
     old: Prediction | None
     new: Prediction | None
     margin: float  #: on the logarithm
-    exact: bool = False  #: whether time is simulated: any difference is one
+    exact: bool = False  #: whether time is simulated, so that any difference counts
 
     @property
     def noise(self) -> Prediction | None:
-        """How far the difference lies off; None if nothing is known of it.
+        """Uncertainty of the difference; None if unknown.
 
-        Both sides may know their noise from the same reference, so their degrees of freedom do not add up.
+        Both sides may take their noise from the same reference, so their degrees of freedom do not add up.
         """
         if self.old is None or self.new is None:
             return None
@@ -302,10 +302,10 @@ class UnpairedCase:
 
 @dataclass(frozen=True)
 class UnpairedResult:
-    """The verdict on a case, and what it rests on."""
+    """The verdict on a case, and the numbers behind it."""
 
     verdict: PairedVerdict
-    limits: tuple[float, float] | None  #: of the difference, 90% between them
+    limits: tuple[float, float] | None  #: 90% interval of the difference
     q: float | None  #: of being slower, among all cases
     unseen: float | None  #: the difference that two sessions of the case reach without a cause
 
@@ -317,13 +317,13 @@ def judge_unpaired(cases: Sequence[UnpairedCase]) -> list[UnpairedResult]:
     better = np.array([compute_probability(case, -case.difference) for case in cases])
     slower_q, faster_q = map(scipy.stats.false_discovery_control, (worse, better))
     return [
-        judge_case(each, float(slow), float(fast))
-        for each, slow, fast in zip(cases, slower_q, faster_q, strict=True)
+        judge_case(case, float(slow), float(fast))
+        for case, slow, fast in zip(cases, slower_q, faster_q, strict=True)
     ]
 
 
 def compute_probability(case: UnpairedCase, difference: float) -> float:
-    """Compute the probability that an unchanged case differs as far to the same side; 1 if that is unknown."""
+    """Compute the probability that an unchanged case differs as much to the same side; 1 if unknown."""
     if case.exact:
         return float(difference <= EXACT)
     noise = case.noise

@@ -1,1 +1,1 @@
-"""What the programs can measure: routines of mpicost, OSU, IMB and Taboada et al.; guidelines between them."""
+"""The routines of mpicost, OSU, IMB and Taboada et al., and guidelines between them."""

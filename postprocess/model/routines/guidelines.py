@@ -1,8 +1,8 @@
-"""Self-consistent performance guidelines: what should not be slower than what, in the same MPI and launch.
+"""Self-consistent performance guidelines: which call should not be slower than which, in one MPI and launch.
 
 Träff, Gropp and Thakur, "Self-Consistent MPI Performance Guidelines", IEEE TPDS 21(5), 2010. The catalogue is
-that of PGMPI (Hunold et al., EuroMPI 2016) and PGMPITuneLib; beside it are single sends and receives, and a
-barrier.
+that of PGMPI (Hunold et al., EuroMPI 2016) and PGMPITuneLib, with single sends and receives and a barrier
+added.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from postprocess.model.routines.mpicost import BARRIER, NUMBER, ROUTINES, find_r
 
 
 class Rule(str, Enum):
-    """Why one measurement should not take longer than another one."""
+    """Why one measurement should not take longer than another."""
 
     COMPOSITION = "composition"  #: the other calls have the same result
     SPECIALISATION = "specialisation"  #: the other call does more
@@ -26,17 +26,18 @@ class Rule(str, Enum):
         return self.value
 
 
-#: What should not be slower, and the call that does more with as many bytes.
+#: Pairs: the call that should not be slower, and one that does more with as many bytes.
 SPECIALISATIONS = (
     ("gather", "allgather"),
     ("reduce_sum", "allreduce_sum"),
     ("reduce_scatter_block_sum", "reduce_scatter_sum"),
     ("reduce_scatter_block_sum", "reduce_scatter_sum_as_allreduce"),
 )
-#: A barrier holds each rank until all have come; so does an allreduce of one number.
+#: A barrier holds each rank until all have come, and so does an allreduce of one number.
 SYNCHRONISING = (BARRIER, "allreduce_sum", NUMBER)
 
-#: Bytes of a vector, eight times the powers of four; of a block, one of which each pair of ranks may exchange.
+#: Bytes of a vector: eight times the powers of four. Blocks, which each pair of ranks may exchange, are
+#: smaller.
 VECTORS = [NUMBER * 4**power for power in range(9)]
 BLOCKS = VECTORS[:-1]
 OF_VECTORS = ("bcast", "reduce_sum", "allreduce_sum", "scan_sum")
@@ -61,12 +62,12 @@ class Guideline:
 
 
 def list_compositions() -> Mapping[str, str]:
-    """List each composition with the routine that it replaces."""
+    """Return the routine that each composition replaces, by name."""
     return {routine.name: routine.replaces for routine in ROUTINES if routine.replaces}
 
 
 def list_operations() -> list[str]:
-    """List the routines that guidelines are about, compositions left out."""
+    """List the routines that guidelines are about, without compositions."""
     names = [*list_compositions().values(), *(name for pair in SPECIALISATIONS for name in pair)]
     return sorted({name for name in names if not find_routine(name).replaces})
 
@@ -80,24 +81,24 @@ def list_sizes(routine: str) -> list[int]:
 
 
 def list_table() -> dict[str, list[int]]:
-    """List every routine that guidelines need, with its sizes."""
+    """Return the sizes of every routine that guidelines need, by name."""
     names = [BARRIER, *list_operations(), *list_compositions()]
     return {name: list(list_sizes(name)) for name in names}
 
 
 def list_guidelines(measured: Sequence[Measured]) -> list[Guideline]:
     there = set(measured)
-    found = (
+    guidelines = (
         guideline for guideline in _all_guidelines(measured) if {guideline.special, guideline.general} <= there
     )
-    return sorted(set(found))
+    return sorted(set(guidelines))
 
 
 def _all_guidelines(measured: Sequence[Measured]) -> Iterator[Guideline]:
     compositions, operations = list_compositions(), {*list_operations()}
     pairs = [(special, general, Rule.COMPOSITION) for general, special in compositions.items()]
     pairs += [(special, general, Rule.SPECIALISATION) for special, general in SPECIALISATIONS]
-    sizes = group_pairs((each.routine, each.bytes) for each in measured)
+    sizes = group_pairs((routine_size.routine, routine_size.bytes) for routine_size in measured)
     for special, general, rule in pairs:
         for size in sizes.get(special, ()):
             yield Guideline(rule, Measured(special, size), Measured(general, size))

@@ -4,8 +4,8 @@ from site_configs.programs.program import PROGRAMS
 
 KERNELS = "kernels"  #: the program, and the family that is its smallest size
 
-#: Bytes of the data of each kernel, by size: coefficients, matrix, matrix, vector, text. The published matrix
-#: of LUFact C is singular: the one of that size is our own.
+#: Bytes of the data of each kernel (coefficients, matrix, matrix, vector, text) by size. The published matrix
+#: of LUFact C is singular, so that size uses a matrix of ours.
 SIZES = {
     "series": {"A": 160_000, "B": 1_600_000, "C": 16_000_000},
     "lufact": {"A": 2_000_000, "B": 8_000_000, "C_own": 32_000_000},
@@ -14,32 +14,32 @@ SIZES = {
     "crypt": {"A": 3_000_000, "B": 20_000_000, "C": 50_000_000},
 }
 
-WITHOUT_RETURN = "_compute"  #: behind the name of a case without the return of the results to rank 0
-RETURNS_NOTHING = ("sparse",)  #: all ranks have its result
+WITHOUT_RETURN = "_compute"  #: suffix of a case that does not return the results to rank 0
+RETURNS_NOTHING = ("sparse",)  #: all ranks have the result
 
 SMALLEST = "A"
 
-#: Whole runs of a kernel, of which the first is dropped
+#: Runs of a kernel, of which the first is dropped
 TRIALS: int = PROGRAMS[KERNELS].options["trials"]
 
-#: Seconds of a run on one core, roughly: what is expected where none was measured
+#: Rough seconds of a run on one core, used if none was measured
 ROUGH_RUN = {"A": 0.1, "B": 0.3, "C": 2.0}
 ROUGH_SERIES = {"A": 1.0, "B": 9.0, "C": 93.0}
 
 
 def guess_run_seconds(name: str, processes: int) -> float:
-    """Guess the seconds of a run of a case, as if its work were shared evenly."""
+    """Estimate the seconds of a run of a case, as if its work were shared evenly."""
     kernel, size, *_ = name.split("_")
     return (ROUGH_SERIES if kernel == "series" else ROUGH_RUN)[size] / processes
 
 
 def name_cases(kernel: str, size: str) -> tuple[str, ...]:
-    """Return the names of the cases of a kernel at a size: whole, and without the return if it has one."""
+    """Return the names of the cases of a kernel at a size: the whole run, and the run without the return."""
     whole = f"{kernel}_{size}"
     return (whole,) if kernel in RETURNS_NOTHING else (whole, whole + WITHOUT_RETURN)
 
 
-#: Bytes by the name of the case, in the order of the suite.
+#: Bytes by case name, in the order of the suite.
 BYTES = {
     name: count
     for kernel, sizes in SIZES.items()

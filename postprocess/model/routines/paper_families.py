@@ -1,6 +1,6 @@
 """Families that measure all that the page of a paper needs, as the paper did: ``--family`` chooses one.
 
-They are for pages: a session of one is held against no reference of nights.
+A session of one is compared with no reference of nights.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ LUECKE, COMMTEST = "luecke", "commtest"
 
 @dataclass(frozen=True)
 class PaperFamily:
-    """What a paper measures, and what brings the processes together before a trial."""
+    """The routines of a paper, and how the processes start a trial together."""
 
     routines: tuple[str, ...]
     sync: str

@@ -1,4 +1,4 @@
-"""Routines of OSU and IMB that no night measures: families, and what is asked for by name."""
+"""Routines of OSU and IMB that no night measures: families, and routines asked for by name."""
 
 WEEKLY = "weekly"  #: the family
 
@@ -18,10 +18,10 @@ EXCHANGES = ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
 NEIGHBORHOOD = tuple(f"neighbor_{exchange}" for exchange in EXCHANGES)
 NON_BLOCKING_NEIGHBORHOOD = tuple(f"i{routine}" for routine in NEIGHBORHOOD)
 
-LARGE = ("bw.large", "bibw.large")  #: of messages of 4 MiB
+LARGE = ("bw.large", "bibw.large")  #: messages of 4 MiB
 LONG_ONE_SIDED = ("accumulate", "truly_passive_put", "truly_passive_put.pure")  #: of IMB
 
-#: What ``--family weekly`` measures: seldom used, or too long for a night.
+#: Routines of ``--family weekly``: rarely used, or too long for a night.
 WEEKLY_ROUTINES = (
     *LARGE,
     *LONG_ONE_SIDED,
@@ -30,13 +30,13 @@ WEEKLY_ROUTINES = (
     *(f"{routine}{part}" for routine in (*NON_BLOCKING, *NON_BLOCKING_NEIGHBORHOOD) for part in ("", ".pure")),
 )
 
-IMB_MT = "imb-mt"  #: the family of what IMB measures with several threads in each process
+IMB_MT = "imb-mt"  #: the family of IMB benchmarks with several threads per process
 MT_ROUTINES = (
     *("pingpong_mt", "pingping_mt", "sendrecv_mt", "exchange_mt", "uniband_mt", "biband_mt"),
     *("barrier_mt", "bcast_mt", "reduce_sum_mt", "allreduce_sum_mt"),
 )
 
-IMB_IO = "imb-io"  #: the family of what IMB does with files
+IMB_IO = "imb-io"  #: the family of IMB benchmarks with files
 READS = tuple(
     f"{who}_read_{place}"
     for who, places in (("p", ("indv", "expl", "shared", "priv")), ("c", ("indv", "expl", "shared")))
@@ -45,8 +45,8 @@ READS = tuple(
 WRITES = tuple(routine.replace("read", "write") for routine in READS)
 IO_ROUTINES = (*READS, *(f"{routine}{part}" for routine in WRITES for part in ("", ".aggregate")), "open_close")
 
-#: Routines of OSU and IMB that a family names, by family.
+#: Routines of OSU and IMB by family.
 FAMILIES = {WEEKLY: WEEKLY_ROUTINES, IMB_MT: MT_ROUTINES, IMB_IO: IO_ROUTINES}
 
-#: What is measured only where its family or it is asked for by name.
+#: Routines that are measured only if they or their families are asked for by name.
 REQUESTED = frozenset(("ibarrier", "get_acc_latency")).union(*FAMILIES.values())

@@ -1,31 +1,31 @@
-"""What RUS Stuttgart's report measures: the mean of a loop of calls, by its convention of the buffer.
+"""What RUS Stuttgart's report measures: the mean of a loop of calls, with its definition of the buffer.
 
-The buffer is what the root sends for bcast, the vector of reduce and allreduce, the whole array at the root
-for gather and scatter, the whole send buffer of one process for alltoall. mpicost counts blocks: the buffer
-over the processes.
+The buffer is what the root sends for bcast, the vector for reduce and allreduce, the whole array at the root
+for gather and scatter, and the whole send buffer of one process for alltoall. mpicost counts blocks: the buffer
+divided by the processes.
 """
 
 from postprocess.model.routines.mpicost import BARRIER, FAMILIES, REDUCE_LOCAL, SENDS, find_routine
 
 RUS = "rus"  #: the family
 TRIALS = 11  #: loops, of which the first is dropped
-COSTS = ("bcast", "gather", "scatter", "alltoall", "reduce_sum", "allreduce_sum")  #: of its tables
-IN_ALL = ("gather", "scatter", "alltoall")  #: whose buffer is the blocks of all processes
-#: How mpicost puts an operation together from single sends
+COSTS = ("bcast", "gather", "scatter", "alltoall", "reduce_sum", "allreduce_sum")  #: in its tables
+IN_ALL = ("gather", "scatter", "alltoall")  #: the buffer is the blocks of all processes together
+#: How mpicost builds an operation from single sends
 AS_SENDS = {
     "bcast": "bcast_as_sends",
     "gather": "gather_as_sends",
     "scatter": "scatter_as_sends",
     "alltoall": "alltoall_as_sendrecv",
 }
-LATENCY = 8  #: bytes of the table of latencies: a block, or a vector
+LATENCY = 8  #: bytes in the table of latencies: a block, or a vector
 BUFFERS = (1024, 4096, 16384, 65536, 262144, 1048576)
-MESSAGES = tuple(2**power for power in range(22))  #: of sends, one byte to two mebibytes
+MESSAGES = tuple(2**power for power in range(22))  #: sizes of sends, from one byte to two mebibytes
 ROUTINES = (BARRIER, *FAMILIES[SENDS], *COSTS, *AS_SENDS.values(), REDUCE_LOCAL)
 
 
 def convert_buffers(routine: str, processes: int) -> list[int]:
-    """Convert the buffers to bytes of mpicost; without those that the processes cannot share evenly."""
+    """Convert the buffers to bytes of mpicost, without those that the processes cannot share evenly."""
     if routine == BARRIER:
         return [0]
     if routine in FAMILIES[SENDS]:
