@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
@@ -131,6 +132,9 @@ class Tone(str, Enum):
         return self.value
 
 
+OwnToned = TypeVar("OwnToned", bound="Toned")
+
+
 class Toned(str):
     """Text that has a colour on a page; anywhere else it is text like any other.
 
@@ -139,10 +143,26 @@ class Toned(str):
 
     tone: str
 
-    def __new__(cls, text: str, tone: str) -> Toned:
+    def __new__(cls: type[OwnToned], text: str, tone: str) -> OwnToned:
         made = super().__new__(cls, text)
         made.tone = tone
         return made
+
+
+class Linked(Toned):
+    """Text that leads to a page beside this one, or to a place on it; elsewhere it is text like any other."""
+
+    address: str
+    told: str  #: what is said where the pointer rests
+
+    def __new__(cls, text: str, address: str, tone: str = Tone.PLAIN, told: str = "") -> Linked:  # type: ignore[override]
+        made: Linked = super().__new__(cls, text, tone)
+        made.address, made.told = quote(address, safe="/#"), told
+        return made
+
+
+#: What the report of the session has, whose folder the page is in.
+BESIDE = Linked("launches, MPIs and all values: report.html", "report.html")
 
 
 class Role(Enum):
@@ -202,6 +222,14 @@ class Drawing:
 
 
 @dataclass(frozen=True)
+class Links:
+    """Short links side by side, coloured by their tones, below their title. Only HTML shows them."""
+
+    title: str
+    links: Sequence[Linked]
+
+
+@dataclass(frozen=True)
 class Commands:
     """Commands that are there to be copied, below their title."""
 
@@ -210,7 +238,7 @@ class Commands:
     folded: bool = True  #: whether only the title is seen at first
 
 
-Block = Lines | TextTable | Picture | Legend | Drawing | Commands
+Block = Lines | TextTable | Picture | Legend | Drawing | Links | Commands
 
 
 @dataclass(frozen=True)
@@ -238,7 +266,6 @@ class Document:
     how_to_read: Sequence[str]  #: at the end
     data: Mapping[str, Any] | None = None  #: the same for programs
     failures: Sequence[str] = ()  #: what spoils it, above the facts
-    report: str = ""  #: what the session's report beside it has; empty if there is none
     styles: Sequence[str] = ()  #: further style sheets among the templates
     landscape: bool = False  #: whether it is printed on sheets that lie
 

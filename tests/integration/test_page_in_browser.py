@@ -287,7 +287,7 @@ def test_the_index_of_sessions_leads_to_their_pages(browser, pages, tmp_path, ni
     browser.open(index)
     assert browser.run("document.documentElement.scrollWidth") == 400
     assert browser.list_complaints() == []
-    browser.run("void setTimeout(() => document.querySelector('.nights a.bad').click())")
+    browser.run("void setTimeout(() => document.querySelector('.links a.bad').click())")
     browser.wait_until("location.pathname.endsWith('/bad.html') && document.title")
     assert "6 of 171 cases failed" in browser.run("document.title")
 

@@ -17,7 +17,7 @@ from postprocess.extensions.agreement import compare
 from postprocess.model.session import Session
 from postprocess.report import drawing as small
 from postprocess.report import plots
-from postprocess.report.document import Document, Legend, Lines, Picture, Role, Section, Tone, Toned
+from postprocess.report.document import BESIDE, Document, Legend, Lines, Picture, Role, Section, Tone, Toned
 from postprocess.report.drawing import INK, MUTED, FigureCanvasSVG, apply_style, render_inline_svg
 from postprocess.report.plots import RING, choose_line_style
 
@@ -326,7 +326,7 @@ def build_agreement_document(
         (session.site, session.name),
         Tone.GOOD if agreement.good and not failures else Tone.BAD,
         format_agreement_title(agreement),
-        [summarise_agreement(agreement)],
+        [summarise_agreement(agreement), BESIDE],
         [
             Section("", [Lines(Role.FINDING, findings)]),
             *chapters,
@@ -336,7 +336,6 @@ def build_agreement_document(
         HOW_TO_READ,
         agreement_as_data(agreement, session.name),
         failures,
-        report="launches, MPIs and all values",
     )
 
 

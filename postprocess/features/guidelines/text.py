@@ -19,7 +19,7 @@ from postprocess.base.formats import (
 from postprocess.features.guidelines import judge
 from postprocess.model.routines.guidelines import Guideline, Measured, Rule
 from postprocess.model.session import Session
-from postprocess.report.document import NOT_STEADY, Document, Lines, Role, Section, Tone, table_section
+from postprocess.report.document import BESIDE, NOT_STEADY, Document, Lines, Role, Section, Tone, table_section
 from postprocess.stats.paired_verdicts import ERROR
 
 WHY = {
@@ -254,7 +254,7 @@ def build_guideline_document(session: Session, found: GuidelineResult) -> Docume
         (session.site, session.name),
         Tone.GOOD if good else Tone.BAD,
         format_title(found),
-        (summarise(found),),
+        (summarise(found), BESIDE),
         (
             Section("", [Lines(Role.CAVEAT, found.caveats)]),
             Section("Violated", build_violation_tables(found.violated)),
@@ -268,7 +268,6 @@ def build_guideline_document(session: Session, found: GuidelineResult) -> Docume
         HOW_TO_READ,
         build_guideline_json(found, session.name),
         found.failures,
-        report="launches, MPIs and all values",
     )
 
 

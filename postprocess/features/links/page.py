@@ -177,12 +177,11 @@ def build_links_document(
         (session.site, session.name),
         document.Tone.GOOD if good else document.Tone.BAD,
         headline,
-        (),
+        (document.BESIDE,),
         list(map(build_sweep_section, told)),
         HOW_TO_READ,
         links_as_data(told, failures, session.name),
         failures,
-        report="launches, MPIs and all trials",
         styles=["links.css"],
     )
 

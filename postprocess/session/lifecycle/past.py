@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -16,11 +17,13 @@ from postprocess.analyses.drift_findings import COLUMNS as DRIFT_COLUMNS
 from postprocess.analyses.drift_findings import build_series
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import format_signed, parse_utc
+from postprocess.base.formats import TextTable, format_signed, parse_utc, plural
+from postprocess.base.grouping import group_pairs
 from postprocess.base.os_errors import describe_fault
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.verdict import Verdict, count_verdicts
 from postprocess.report import document, overview
+from postprocess.report.document import Document, Lines, Linked, Links, Role, Section, Tone, Toned
 from postprocess.report.first_screen import MOST_NIGHTS, LaterRound, Past, Step, describe_sight
 from postprocess.report.trial_selection import LaunchTrials, read_trials
 from postprocess.results.query import FRESH, JUDGING, NIGHT_COLUMNS, NIGHTS, collect_nights, read_headlines
@@ -114,7 +117,9 @@ def describe_step(trend: Trend, finding: DriftFinding) -> Step:
 
 INDEX = "index.html"
 TONES = ("good", "fair", "bad")  #: of a session, the worst last
-KICKER = "Plumbline · all sessions"  #: in each index, and in no other page
+ALL = "all sessions"
+KICKER = f"Plumbline · {ALL}"  #: in each index, and in no other page
+AGAIN = "measured again"
 
 
 @dataclass(frozen=True)
@@ -154,15 +159,6 @@ class SiteEntry:
         return self.started[:10]
 
 
-@dataclass(frozen=True)
-class SiteMonth:
-    """The sessions of a month, the latest first, and the nights of each machine from the first on."""
-
-    name: str
-    entries: tuple[SiteEntry, ...]
-    machines: tuple[tuple[str, tuple[SiteEntry, ...]], ...]
-
-
 def build_entry(summary: SessionSummary, page: str) -> SiteEntry:
     names = (summary.site, summary.machine.host)
     return SiteEntry(
@@ -179,21 +175,68 @@ def build_entry(summary: SessionSummary, page: str) -> SiteEntry:
 
 
 def render_index(entries: Iterable[SiteEntry], problems: Sequence[str] = ()) -> str:
-    """Render the index.
+    """Render the index: the nights of each machine month by month, and all sessions, the latest first.
 
     :param problems: of sessions that cannot be shown, a line each
     """
     every = sorted(entries, key=lambda each: (each.started, each.session))
     known = attach_rounds(every)
-    nights = [entry for entry in known if entry.night] or known
-    context = {
-        "months": _group(known),
-        "problems": problems,
-        "sessions": len(every),
-        "machines": len({entry.machine for entry in known}),
-        "last": nights[-1] if nights else None,
-    }
-    return document.render_html_template("site.html.j2", context)
+    last = ([entry for entry in known if entry.night] or known)[-1:]
+    machines = len({entry.machine for entry in known})
+    months = group_pairs((entry.month, entry) for entry in known)
+    sections = [
+        _build_month(name, months[name], number > 0) for number, name in enumerate(sorted(months, reverse=True))
+    ]
+    nothing = Section("", [] if known else [Lines(Role.REMARK, ["No session is finished yet."])])
+    return document.render_html(
+        Document(
+            kind=ALL,
+            where=(),
+            tone=Tone(last[0].worst) if last else Tone.FAIR,
+            headline=f"{plural(len(every), 'session')} on {plural(machines, 'machine')}",
+            facts=[line for entry in last for line in _tell_last(entry)],
+            sections=[nothing, *chain.from_iterable(sections)],
+            how_to_read=(),
+            failures=problems,
+        )
+    )
+
+
+def _tell_last(entry: SiteEntry) -> Iterator[str]:
+    """Tell what the last night said, and what measured its suspects again."""
+    yield Linked(f"The last night, {entry.day}, {entry.machine}: {entry.headline}", entry.page)
+    for each in entry.rounds:
+        yield Linked(f"{AGAIN}: {each.headline}", each.page)
+    yield from filter(None, [entry.sight])
+
+
+def _build_month(name: str, entries: Sequence[SiteEntry], folded: bool) -> list[Section]:
+    """Build what a month says: the nights of each machine, the first one first, and a table of its sessions."""
+    nights = group_pairs((entry.machine, entry) for entry in entries if entry.night)
+    rows = tuple(row for entry in reversed(entries) for row in _list_rows(entry))
+    heads = ("started", "machine", "mode", "verdict", "cases")
+    return [
+        Section(name or "without a date", [_link_nights(each, nights[each]) for each in sorted(nights)]),
+        Section(plural(len(entries), "session"), [TextTable("", heads, (), rows)], folded),
+    ]
+
+
+def _link_nights(machine: str, nights: Iterable[SiteEntry]) -> Links:
+    return Links(
+        machine,
+        [
+            Linked(each.day[8:], each.page, each.worst, f"{each.day} {each.mode}: {each.headline}")
+            for each in nights
+        ],
+    )
+
+
+def _list_rows(entry: SiteEntry) -> Iterator[tuple[str, ...]]:
+    """List the rows of a session: its own, and those of what measured its suspects again."""
+    for each in (entry, *entry.rounds):
+        started = each.started if each is entry else f"{AGAIN} at {each.started}"
+        said = Toned(f"{document.STAMPS[Tone(each.tone)]} {each.headline}", each.tone)
+        yield Linked(started, each.page), each.machine, each.mode, said, overview.format_counts(each.counts)
 
 
 def attach_rounds(entries: Iterable[SiteEntry]) -> list[SiteEntry]:
@@ -212,28 +255,11 @@ def attach_rounds(entries: Iterable[SiteEntry]) -> list[SiteEntry]:
     return known
 
 
-def _group(entries: Sequence[SiteEntry]) -> list[SiteMonth]:
-    months: dict[str, list[SiteEntry]] = {}
-    for entry in entries:
-        months.setdefault(entry.month, []).append(entry)
-    return [
-        SiteMonth(
-            name,
-            tuple(reversed(months[name])),
-            tuple(
-                (machine, tuple(e for e in months[name] if e.machine == machine and e.night))
-                for machine in sorted({entry.machine for entry in months[name] if entry.night})
-            ),
-        )
-        for name in sorted(months, reverse=True)
-    ]
-
-
 PAGE = "report.html"
 TOP = '<p class="kicker">'  #: of a page; the link back to the index stands behind it
 #: A link to the page of another session, from the folder of one
 BESIDE = re.compile(rf'href="\.\./([^"/]+)/{re.escape(PAGE)}"')
-BACK = f'{TOP}<a href="{INDEX}">all sessions</a> · '
+BACK = f'{TOP}<a href="{INDEX}">{ALL}</a> · '
 
 
 def write_site(work: WorkDirectory, folder: Path) -> tuple[Path, list[str]]:

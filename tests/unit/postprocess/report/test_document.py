@@ -11,6 +11,7 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import TextTable
 from postprocess.report.document import (
+    BESIDE,
     Commands,
     Document,
     Legend,
@@ -48,7 +49,6 @@ HOSTILE_DOCUMENT = Document(
     (HOSTILE,),
     {"said": HOSTILE},
     [HOSTILE],
-    report=HOSTILE,
     styles=("links.css",),
     landscape=True,
 )
@@ -66,7 +66,7 @@ def test_hostile_text_is_shown_and_does_nothing() -> None:
 
 
 def test_a_page_asks_for_nothing_and_needs_no_script() -> None:
-    html = render_html(replace(HOSTILE_DOCUMENT, report="launches"))
+    html = render_html(replace(HOSTILE_DOCUMENT, facts=[BESIDE]))
     assert "default-src 'none'" in html and not re.search(r"<(script|link|iframe|object|form)\b", html)
     assert set(re.findall(r'(?:src|href|action)="([^"]*)"', html)) == {"report.html"}
     assert not re.search(r"url\(|@import", html)
