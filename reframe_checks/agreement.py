@@ -1,7 +1,7 @@
-"""The same cases by mpicost, OSU and IMB, in rounds: every round starts all three, one after the other.
+"""Measure the same cases by mpicost, OSU and IMB, in rounds that start all three one after the other.
 
-A round is short beside what changes a machine, and all rounds of a job are on the same nodes: what slows
-one program then slows all. Every other round goes backwards, so that a slow drift cancels.
+A round is short compared with changes of a machine, and all rounds of a job use the same nodes: what slows one
+program slows all. Every other round is in reverse order, so that a slow drift cancels.
 """
 
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ from site_configs.programs.installed import explain_missing_program
 from site_configs.schema.reframe_request import current_request
 
 CHECKS = {"osu": osu, "imb": imb}
-LEAST = 4  #: bytes: one float
+LEAST = 4  #: bytes of a float
 
-ComparedSizes = dict[str, list[int]]  #: of each routine
+ComparedSizes = dict[str, list[int]]  #: by routine
 
 
 @rfm.simple_test
@@ -35,8 +35,8 @@ class agreement(OsuImbCheck):
     descr = "The same by mpicost, OSU and IMB"
     program = "mpicost"  # the first; every start has its own
     tags = {"agree"}
-    table = ()  # it has those of the programs
-    #: At which an MPI sends at once, buffers, and copies at one go.
+    table = ()  # the tables of the programs are used
+    #: At which an MPI sends immediately, buffers, and copies in one piece.
     own_sizes = [8, 1024, 65536, 1048576]
 
     #: Rounds in which all programs are started.
@@ -49,9 +49,9 @@ class agreement(OsuImbCheck):
     #: :default: ``200``
     iterations = 200
 
-    #: Untimed calls of each size before them; IMB has a tenth of its timed calls, and nobody can change it.
+    #: Untimed calls of each size before them; IMB makes a tenth of its timed calls, which cannot be changed.
     #:
-    #: :default: ``500``: some MPIs take new pages of a buffer in the first hundreds
+    #: :default: ``500``: some MPIs use new pages of a buffer in the first hundreds
     warmups = variable(int, value=500)
 
     built_osu = fixture(build_osu, scope="environment")
@@ -62,7 +62,7 @@ class agreement(OsuImbCheck):
         return not part.extras.get("exact") and bool(self.sizes_by_routine())
 
     def sizes_by_routine(self) -> ComparedSizes:
-        """Return the routines that two programs have at this process count, each with its sizes."""
+        """Return the sizes of the routines that two programs have at this process count, by routine."""
         programs = [self.routines_of(name) for name in CHECKS] + [set(mpicost.table)]
         names = sorted(set().union(*programs))
         return {
@@ -77,10 +77,10 @@ class agreement(OsuImbCheck):
     def routines_of(self, program: str) -> set[str]:
         """Return the routines of a program that time nothing but the calls."""
         table = CHECKS[program].table
-        return {each.routine for each in table if each.executable in ("", MPI1)}
+        return {benchmark.routine for benchmark in table if benchmark.executable in ("", MPI1)}
 
     def sizes_compared(self, routine: str) -> list[int]:
-        """Return the sizes at which a routine is compared; ``[0]`` where it has no payload."""
+        """Return the sizes at which a routine is compared; ``[0]`` without a payload."""
         sizes = [0] if routine == "barrier" else self.sizes or self.own_sizes
         limits = {} if self.routines else self.left_out_above
         return self.allowed_sizes(routine, sizes, limits)
@@ -91,7 +91,7 @@ class agreement(OsuImbCheck):
         starts = []
         for number in range(1, self.rounds + 1):
             for planned in programs if number % 2 else reversed(programs):
-                starts += [self.in_round(each, number) for each in planned]
+                starts += [self.in_round(start, number) for start in planned]
         self.limit_job(starts, self.rounds)
         return starts
 
@@ -102,7 +102,7 @@ class agreement(OsuImbCheck):
         return replace(start, options=tuple(options(start)))
 
     def mpicost_starts(self, compared: ComparedSizes) -> list[PlannedLaunch]:
-        """Return one start of mpicost for all its cases, with the options that time as the others do."""
+        """Return one start of mpicost for all its cases, with options that make it time like the others."""
         cases = tuple(
             self.case(
                 routine=routine, peer=int(routine == "pingpong"), cache="warm", sync="barrier", bytes=size
@@ -117,7 +117,7 @@ class agreement(OsuImbCheck):
         return [start] if cases else []
 
     def osu_starts(self, compared: ComparedSizes) -> list[PlannedLaunch]:
-        """Return a start for each benchmark; one more for sizes that are no power of two."""
+        """Return one start per benchmark, and further ones for sizes that are not powers of two."""
         return [
             self.start_of("osu", Start(f"{benchmark.name}_{chain[0]}", [benchmark], chain), compared)
             for benchmark in self.benchmarks_of("osu", compared)
@@ -125,7 +125,7 @@ class agreement(OsuImbCheck):
         ]
 
     def imb_starts(self, compared: ComparedSizes) -> list[PlannedLaunch]:
-        """Return one start for all benchmarks that have the same sizes."""
+        """Return one start for all benchmarks with the same sizes."""
         groups: dict[tuple[int, ...], list[Benchmark]] = {}
         for benchmark in self.benchmarks_of("imb", compared):
             sizes = add_warmup_sizes(compared[benchmark.routine])
@@ -136,15 +136,16 @@ class agreement(OsuImbCheck):
         ]
 
     def benchmarks_of(self, program: str, compared: ComparedSizes) -> list[Benchmark]:
-        """Return the benchmarks that are compared, without what another program does not do."""
+        """Return the benchmarks that are compared, without those that no other program has."""
         return [
-            each
-            for each in CHECKS[program].table
-            if each.routine in compared and each.is_measured_at(self.processes, self.num_tasks_per_node)
+            benchmark
+            for benchmark in CHECKS[program].table
+            if benchmark.routine in compared
+            and benchmark.is_measured_at(self.processes, self.num_tasks_per_node)
         ]
 
     def start_of(self, program: str, start: Start, compared: ComparedSizes) -> PlannedLaunch:
-        """Return the plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""
+        """Return the plan of a start of OSU or IMB. Sizes that only warm up are not compared."""
         reason = explain_missing_program(program, self.current_environ.extras, current_request().spack)
         planned = self.planned_start(start, reason)
         sizes = {size for benchmark in start.benchmarks for size in compared[benchmark.routine]}
@@ -168,13 +169,13 @@ class agreement(OsuImbCheck):
         return super().lines_of(start, launch_words)
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """Return the options as the program's own check gives them; only IMB has several executables."""
+        """Return the options as in the program's own check; only IMB has several executables."""
         if start.benchmarks[0].executable:
             return build_imb_options(start, self.session)
         return build_osu_options(start, self.warmups)
 
     def options_of_mpicost(self, start: PlannedLaunch) -> list[str]:
-        """Return the options as mpicost's own check has them, with calls back to back."""
+        """Return the options as in mpicost's own check, with calls back to back."""
         return [
             f"--routine={format_routines(start.cases)}",
             f"--trials={start.trials}",
@@ -193,13 +194,13 @@ class agreement(OsuImbCheck):
 
 
 def add_warmup_sizes(sizes: list[int]) -> list[int]:
-    """Return the sizes of IMB, each after half of it, which takes what is slow only at first."""
+    """Return the sizes of IMB, each preceded by half of it, which absorbs what is slow only at first."""
     halves = {max(LEAST, size // 2 // LEAST * LEAST) for size in sizes}
     return sizes if sizes == [0] else sorted({*sizes, *halves})
 
 
 def chains(sizes: list[int]) -> list[list[int]]:
-    """Return the sizes of each start of OSU: all that double up to the largest, or just those wanted."""
+    """Return the sizes of each start of OSU: all doublings up to the largest, or exactly the wanted ones."""
     powers = {LEAST << power for power in range(60)}
     if sizes != [0] and powers.issuperset(sizes):
         return [sorted(size for size in powers if size <= max(sizes))]

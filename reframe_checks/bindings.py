@@ -1,7 +1,7 @@
 """Measure what a language costs over C, on request: ``./plumbline run --program bindings``.
 
-The programs are those of ``./plumbline agree --bindings``. A launch of a language has several rounds, in each
-of which C is started too, and its value is the time over that in C.
+The programs are those of ``./plumbline agree --bindings``. A launch of a language has several rounds, each of
+which starts C too, and its value is the time relative to C.
 """
 
 import json
@@ -41,9 +41,9 @@ from site_configs.topology.layouts import Layout
 from spack_envs.mirror.manifest import find_named_mirror
 from spack_envs.mirror.use import JARS, WHEELS
 
-ROUNDS = 5  #: of a launch
+ROUNDS = 5  #: per launch
 OF_LOADING = {"LD_LIBRARY_PATH", "LD_PRELOAD"}  #: variables that decide which library a program loads
-MEASURED = [each for each in languages.LANGUAGES if each.name != languages.CONTROL]
+MEASURED = [language for language in languages.LANGUAGES if language.name != languages.CONTROL]
 
 
 @rfm.simple_test
@@ -72,11 +72,11 @@ class bindings(OsuImbCheck):
     )
 
     def layouts_on(self, part) -> list[Layout]:
-        """Return the one layout: two ranks on a node have the shortest messages."""
+        """Return the single layout: two ranks on a node have the shortest messages."""
         return list_pair_layouts_on(part)
 
     def measures_on(self, part) -> bool:
-        """Return whether anything was chosen; of simulated time all is skipped with its reason."""
+        """Return whether anything was chosen; in simulated time everything is skipped with its reason."""
         return any(self.sizes_of(benchmark) for benchmark in self.chosen_benchmarks())
 
     def is_extra(self, benchmark: Benchmark) -> bool:
@@ -86,15 +86,23 @@ class bindings(OsuImbCheck):
 
     def starts(self) -> Iterator[Start]:
         for language in MEASURED:
-            own = [each for each in self.chosen_benchmarks() if split_language(each.routine) == language.name]
-            yield Start(language.name, own, sorted({size for each in own for size in self.sizes_of(each)}))
+            benchmarks = [
+                benchmark
+                for benchmark in self.chosen_benchmarks()
+                if split_language(benchmark.routine) == language.name
+            ]
+            yield Start(
+                language.name,
+                benchmarks,
+                sorted({size for benchmark in benchmarks for size in self.sizes_of(benchmark)}),
+            )
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
-        """Return the cases of a benchmark: a barrier has a size of its own."""
+        """Return the cases of a benchmark: a barrier has its own size."""
         return super().cases_of(benchmark, self.sizes_of(benchmark))
 
     def planned_launches(self) -> list[PlannedLaunch]:
-        """Return a launch for each language; their starts take turns."""
+        """Return one launch per language; their starts take turns."""
         starts = [self.planned_start(start, "") for start in self.starts() if start.benchmarks]
         self.limit_job(starts, ROUNDS)
         return starts
@@ -105,7 +113,7 @@ class bindings(OsuImbCheck):
 
     @cached_property
     def ready(self) -> languages.Ready:
-        """The programs of this MPI, made ready once in a session; a list does not build what takes minutes."""
+        """The programs of this MPI, prepared once per session; a list does not start slow builds."""
         try:
             bench = self.find_bench()
         except languages.Unavailable as lacking:
@@ -113,8 +121,8 @@ class bindings(OsuImbCheck):
         file = bench.folder / "ready.json"
         if not file.exists():
             bench.folder.mkdir(parents=True, exist_ok=True)
-            chosen = {C, *(split_language(each.routine) for each in self.chosen_benchmarks())}
-            wanted = [each for each in MEASURED if each.name in chosen]
+            chosen = {C, *(split_language(benchmark.routine) for benchmark in self.chosen_benchmarks())}
+            wanted = [language for language in MEASURED if language.name in chosen]
             ready = languages.prepare_languages(
                 bench, wanted, partial(tell_starter, DOES), current_request().only_looking
             )
@@ -122,16 +130,16 @@ class bindings(OsuImbCheck):
         return read_record(file, languages.Ready)
 
     def find_bench(self) -> languages.Bench:
-        """Find the MPI and the folder in which its programs are made.
+        """Find the MPI and the folder for its programs.
 
-        :raises Unavailable: where they cannot be.
+        :raises Unavailable: if that is not possible.
         """
         if self.facts.exact:
             raise languages.Unavailable("what a language adds takes no simulated time")
         facts, work = self.environment_facts, work_directory()
         batch = find_scheduler(self.current_partition.scheduler.registered_name).batch
-        known = () if batch else find_inventory(work).mpis
-        mpi = next((each for each in known if each.name == self.current_environ.name), None)
+        mpis = () if batch else find_inventory(work).mpis
+        mpi = next((candidate for candidate in mpis if candidate.name == self.current_environ.name), None)
         if mpi is None or facts.compilers != (mpi.mpicc,):
             why = "languages are compared where ./plumbline is called"
             raise languages.Unavailable(f"needs --site local in a job of one node; {why}")
@@ -152,19 +160,19 @@ class bindings(OsuImbCheck):
         return {"iterations": self.iterations, "bindings": languages.hash_sources()}
 
     def built_for(self, _: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
-        """Return the build that the witness is of."""
+        """Return the build that the witness belongs to."""
         return self.mpicost
 
     @run_before("run")
     def set_commands(self):
-        """Write the job: all languages by rounds, in one process that starts them."""
+        """Write the job: all languages in rounds, in one process that starts them."""
         started = self.started()
         words = self.launcher_words()
         file = Path(self.session, "raw", f"{started[0].name}.rounds.json") if started else Path()
         if started:
             write_text(file, json.dumps(asdict(self.plan_rounds(started, tuple(shlex.split(words)))), indent=1))
-        lines = [self.line_of_limits(each) for each in started]
-        moments = [self.line_of_moment(each) for each in started]
+        lines = [self.line_of_limits(launch) for launch in started]
+        moments = [self.line_of_moment(launch) for launch in started]
         run = quote_words([*start_module(SOURCE, "reframe_checks.common.language_rounds"), str(file)])
         self.run_lines([*lines, *moments, run, *moments])
 
@@ -195,7 +203,7 @@ class bindings(OsuImbCheck):
 
 
 def list_options_of(launches: Iterable[PlannedLaunch]) -> list[str]:
-    """List the options that measure all cases of some launches; a barrier needs a size, too."""
+    """List the options that measure all cases of these launches; a barrier needs a size, too."""
     sizes = {case.bytes for launch in launches for case in launch.cases if case.bytes}
     return list_options(sorted(sizes) or [SIZES[0]])
 

@@ -1,7 +1,7 @@
-"""Operations put together from other calls, and MPI_Reduce_local, measured where they are asked for by name.
+"""Operations composed of other calls, and MPI_Reduce_local, measured if asked for by name.
 
-``./plumbline run --family compositions``, or ``--routine bcast,bcast_as_scatter_allgather``. What they replace
-is measured by ``mpicost``.
+``./plumbline run --family compositions``, or ``--routine bcast,bcast_as_scatter_allgather``. The operations
+that they replace are measured by ``mpicost``.
 """
 
 import reframe as rfm
@@ -11,7 +11,7 @@ from reframe_checks.common.mpicost import RequestedCheck
 
 WHOLE_VECTOR = [8, 10_000, 1_000_000]
 BLOCK = [8, 10_000]
-#: That are replaced, and the arithmetic of a reduction
+#: Replaced operations, and the arithmetic of a reduction
 VECTORS = ("bcast", "reduce_sum", "allreduce_sum", "scan_sum", REDUCE_LOCAL)
 
 

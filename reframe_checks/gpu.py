@@ -1,7 +1,7 @@
-"""Routines of Luecke et al. with buffers on GPUs, one rank a GPU, beside the same on the host.
+"""Routines of Luecke et al. with buffers on GPUs, one rank per GPU, and the same on the host.
 
-Measured on partitions that declare GPUs (``gpus=``, or ReFrame's ``devices``), with environments whose MPI
-takes their memory (``gpu=``).
+They are measured on partitions that declare GPUs (``gpus=``, or ReFrame's ``devices``), with environments whose
+MPI accepts their memory (``gpu=``).
 """
 
 import reframe as rfm
@@ -19,7 +19,7 @@ from site_configs.topology.layouts import Layout
 
 @rfm.simple_test
 class gpu(MpicostCheck):
-    """Each routine by where its buffers lie: ``bcast.DD`` on GPUs, ``pingpong.DH`` from a GPU to a host."""
+    """Each routine by the place of its buffers: ``bcast.DD`` on GPUs, ``pingpong.DH`` from a GPU to a host."""
 
     descr = "MPI calls on the memory of GPUs"
     program = GPU
@@ -33,17 +33,17 @@ class gpu(MpicostCheck):
 
     @property
     def gpus(self) -> Gpus:
-        """The GPUs of each node; where there are none, nothing is measured."""
+        """The GPUs of each node; without GPUs nothing is measured."""
         assert self.facts.gpus is not None
         return self.facts.gpus
 
     @run_after("setup")
     def ask_for_gpus(self):
-        """Ask the scheduler for one GPU a rank."""
+        """Request one GPU per rank from the scheduler."""
         self.num_gpus_per_node = self.num_tasks_per_node
 
     def explain_impossible(self, case: Case) -> SkippedCase | None:
-        """Explain why a case cannot be timed: also where nobody says that the MPI takes memory of a GPU."""
+        """Explain why a case cannot be timed; one reason is an MPI not declared to accept GPU memory."""
         kind = self.gpus.kind
         if self.environment_facts.gpu == kind:
             return super().explain_impossible(case)
@@ -56,7 +56,7 @@ class gpu(MpicostCheck):
         return super().planned_launch(**more, gpu=self.gpus.kind)
 
     def options_of(self, launch: PlannedLaunch) -> list[str]:
-        """Return the options of mpicost, with the kind of the GPUs and which rank has which."""
+        """Return the options of mpicost, with the kind of the GPUs and the rank of each."""
         chosen = self.gpus.choose(self.num_tasks_per_node)
         numbers = [f"--devices={chosen}"] if chosen else []
         return [*super().options_of(launch), f"--device={launch.gpu}", *numbers]

@@ -1,6 +1,6 @@
-"""What should not be slower than what, all of it in one launch; and the same again under other settings.
+"""Measure operations and what they should not be slower than in one launch, also with other settings.
 
-``./plumbline guidelines`` runs this check. What is compared comes from one launch, and a launch is one value of
+``./plumbline guidelines`` runs this check. Compared values come from one launch, and a launch is one value of
 the comparison; a job has several.
 """
 
@@ -16,12 +16,12 @@ from postprocess.model.routines.guidelines import list_table
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.user_options import read_choice
 
-USUAL = {"name": "", "variables": {}}  #: the settings that the site has
+USUAL = {"name": "", "variables": {}}  #: the site's own settings
 
 
 @rfm.simple_test
 class guidelines(MpicostCheck):
-    """Operations, and what has the same result or does more, in the same launch."""
+    """Operations, and calls with the same result or more work, in the same launch."""
 
     descr = "Operations beside what should not be faster"
     table = list_table()
@@ -32,14 +32,14 @@ class guidelines(MpicostCheck):
     #: :default: ``8``
     rounds = variable(int, value=read_choice(ROUNDS, 8))
 
-    #: Settings under which each round measures once more, beside the usual ones: ``{"name": "bcast-2",
-    #: "variables": {"I_MPI_ADJUST_BCAST": "2"}}``. Their variables are told before the launcher.
+    #: Settings under which each round measures once more, besides the usual ones: ``{"name": "bcast-2",
+    #: "variables": {"I_MPI_ADJUST_BCAST": "2"}}``. Their variables are set before the launcher.
     #:
     #: :default: ``[]``
     variants = variable(typ.List[typ.Dict], value=read_choice(VARIANTS, []))
 
     def planned_launches(self) -> list[PlannedLaunch]:
-        """Return every start of the job: a round has one for each setting, in turn forwards and backwards."""
+        """Return every start of the job: one per setting in each round, alternately forwards and backwards."""
         (once,) = super().planned_launches()
         settings = [USUAL, *self.variants]
         starts: list[PlannedLaunch] = []
@@ -50,7 +50,7 @@ class guidelines(MpicostCheck):
         return starts
 
     def start_of(self, once: PlannedLaunch, number: int, setting: dict) -> PlannedLaunch:
-        """Return a start under one setting, which its values are not to be taken without.
+        """Return a start with one setting, which is recorded with its values.
 
         Operations are compared with each other, not with references.
         """
@@ -63,6 +63,6 @@ class guidelines(MpicostCheck):
     @run_before("run")
     def set_command(self):
         words = self.launcher_words()
-        settings = {each["name"]: each["variables"] for each in [USUAL, *self.variants]}
-        starts = (self.lines_of_mpicost(each, words, settings[each.start]) for each in self.started())
+        settings = {setting["name"]: setting["variables"] for setting in [USUAL, *self.variants]}
+        starts = (self.lines_of_mpicost(start, words, settings[start.start]) for start in self.started())
         self.run_lines([line for lines in starts for line in lines])

@@ -1,8 +1,8 @@
-"""Intel MPI Benchmarks: MPI-1, non-blocking collectives and one-sided, a start for each executable.
+"""Intel MPI Benchmarks: MPI-1, non-blocking collectives and one-sided, one start per executable.
 
-On request also those with several threads in each process, and those on files.
-Sizes and repetitions are fixed, so that a night repeats the last one; ``-npmin`` keeps idle processes
-from spinning beside the measured ones. Of a collective the largest mean of a rank is judged, ``t_max``.
+On request also those with several threads per process, and those on files. Sizes and repetitions are fixed, so
+that a night repeats the last one; ``-npmin`` keeps idle processes from spinning beside the measured ones. For a
+collective the largest mean of a rank, ``t_max``, is judged.
 """
 
 from collections.abc import Iterator
@@ -34,13 +34,13 @@ from site_configs.schema.reframe_request import current_request
 from site_configs.topology.machine import compute_flush_bytes, read_machine
 
 MPI1, NBC, RMA, MT, IO = "IMB-MPI1", "IMB-NBC", "IMB-RMA", "IMB-MT", "IMB-IO"
-ON_REQUEST = (MT, IO)  #: they keep their buffers, and not every IMB that is installed has them
-WARMUPS = 10  #: calls of IMB-MT before those that it times
+ON_REQUEST = (MT, IO)  #: they keep their buffers, and not every installed IMB has them
+WARMUPS = 10  #: untimed calls of IMB-MT
 FILES = "IMB_out IMB_out_*"  #: of IMB-IO, in the directory where it is started
-INT = 4  #: bytes; what IMB-MT sends
-FLOAT = 4  #: bytes; the least of a reduction
+INT = 4  #: bytes of IMB-MT's elements
+FLOAT = 4  #: bytes; the least for a reduction
 LEAST_ROTATION = 64  #: megabytes
-#: IMB has no such benchmark; of Ireduce_scatter its bytes are others.
+#: IMB has no such benchmarks; its Ireduce_scatter defines bytes differently.
 OF_OSU_ALONE = ("ialltoallw", "ireduce_scatter_sum", "ireduce_scatter_block_sum")
 
 
@@ -63,7 +63,7 @@ def declare_collective(name: str, routine: str = "", **more) -> Benchmark:
 
 
 def declare_non_blocking(name: str, routine: str = "", least: int = 1) -> Iterator[Benchmark]:
-    """Declare a non-blocking collective: the whole with computation beside it, and the communication alone."""
+    """Declare a non-blocking collective: in total with computation, and its communication alone."""
     routine = routine or name.lower()
     facts: dict[str, Any] = {"executable": NBC, "least": least, "verifies": True}
     yield Benchmark(name, routine, name, "t_ovrl[usec]", **facts)
@@ -82,25 +82,25 @@ def declare_between_two(name: str, **more) -> Benchmark:
 
 
 def declare_passive_put() -> Iterator[Benchmark]:
-    """Declare a put to a process that computes, and to one that waits: what of it needs the target's help."""
+    """Declare a put to a computing and to a waiting process; the difference is the help that it needs."""
     whole = declare_one_sided("Truly_passive_put", "t_ovrl[usec]", ranks="two")
     yield whole
     yield replace(whole, routine=f"{whole.routine}.pure", column="t_pure[usec]")
 
 
 def declare_threads(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
-    """Declare what each process does in several threads at once; the slowest of all of them is judged."""
+    """Declare what each process does in several threads at once; the slowest of all is judged."""
     return Benchmark(name, f"{routine}_mt", name, column, executable=MT, **{"least": INT, **more})
 
 
 def declare_thread_windows(name: str) -> Benchmark:
-    """Declare a loop of windows of 64 messages in each thread, judged by the bandwidth of all of them."""
+    """Declare a loop of windows of 64 messages in each thread, judged by their total bandwidth."""
     more: dict[str, Any] = {"sync": LOOP, "ranks": "even", "unit": MEGABYTES, "window": True}
     return declare_threads(name, name.removesuffix("MT").lower(), "Mbytes/sec", **more)
 
 
 def declare_file_access(routine: str) -> Iterator[Benchmark]:
-    """Declare accesses to a file. A write is also timed without the wait until it is in the file system."""
+    """Declare accesses to a file. A write is also timed without the wait for the file system."""
     who, what, place = routine.split("_")
     name = f"{who.upper()}_{what.capitalize()}_{place.capitalize()}"
     line = Benchmark(name, routine, name, "t_max[usec]", sync=LOOP, executable=IO, mode="AGGREGATE")
@@ -134,7 +134,7 @@ class imb(OsuImbCheck):
         *map(declare_collective, ("Allgather", "Allgatherv", "Alltoall", "Alltoallv")),
         declare_collective("Reduce", "reduce_sum", least=FLOAT),
         declare_collective("Allreduce", "allreduce_sum", least=FLOAT),
-        # Bytes are those that each rank receives; of OSU's those of the whole vector.
+        # Bytes are those that each rank receives; in OSU those of the whole vector.
         declare_collective("Reduce_scatter", "reduce_scatter_sum.block", least=FLOAT),
         declare_collective("Reduce_scatter_block", "reduce_scatter_block_sum.block", least=FLOAT),
         *declare_non_blocking("Iallreduce", "iallreduce_sum", least=FLOAT),
@@ -184,8 +184,8 @@ class imb(OsuImbCheck):
     def starts(self) -> Iterator[Start]:
         """Yield a start for each executable, set of sizes and number of iterations.
 
-        IMB rounds sizes up to whole floats, so those of reductions are a set of their own. Where it is to be
-        known whose data is wrong, each benchmark has a start of its own.
+        IMB rounds sizes up to whole floats, so those of reductions form their own set. To find out whose data
+        is wrong, each benchmark has its own start.
         """
         benchmarks = [benchmark for benchmark in self.chosen_benchmarks() if self.sizes_of(benchmark)]
         if self.validates:
@@ -215,12 +215,12 @@ class imb(OsuImbCheck):
         return replace(launch, threads=self.count_threads()) if several else launch
 
     def count_threads(self) -> int:
-        """Count the threads of a process: two on one core wait time slices for each other."""
+        """Count the threads of a process: two on one core would wait for each other's time slices."""
         room = self.facts.cores_per_node // self.num_tasks_per_node
         return max(1, min(2, room))
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
-        """Explain also where an IMB that is installed lacks an executable on request, or this one a library."""
+        """Explain why a benchmark cannot run, also if an installed IMB lacks its executable or a library."""
         extras = self.current_environ.extras
         source = find_program_source(self.program, extras, current_request().spack)
         if benchmark.executable not in ON_REQUEST or source not in (SITE, WHEEL):
@@ -229,19 +229,23 @@ class imb(OsuImbCheck):
         return explain_unloadable(extras["programs"][self.program], benchmark.executable, env)
 
     def chosen_benchmarks(self) -> list[Benchmark]:
-        """Return the benchmarks that are measured at this process count. Not all can rotate their buffers."""
+        """Return the benchmarks measured at this process count. Not all of them can rotate their buffers."""
         rotates = self.cache == ROTATE
-        return [each for each in super().chosen_benchmarks() if not (rotates and each.executable in ON_REQUEST)]
+        return [
+            benchmark
+            for benchmark in super().chosen_benchmarks()
+            if not (rotates and benchmark.executable in ON_REQUEST)
+        ]
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
-        """Return the commands of one start. Files are in the job's directory, and are gone after it."""
-        own = [f"rm -f {FILES}"] if start.executable == IO else []
-        yield from (*own, *super().lines_of(start, launch_words), *own)
+        """Return the commands of one start. Its files are in the job's directory, and removed afterwards."""
+        cleanup = [f"rm -f {FILES}"] if start.executable == IO else []
+        yield from (*cleanup, *super().lines_of(start, launch_words), *cleanup)
 
     def variables_of(self, start: PlannedLaunch) -> dict[str, str]:
         """Return the variables that a start needs, with the number of its threads."""
-        own = {"OMP_NUM_THREADS": str(self.count_threads())} if start.executable == MT else {}
-        return super().variables_of(start) | own
+        threads = {"OMP_NUM_THREADS": str(self.count_threads())} if start.executable == MT else {}
+        return super().variables_of(start) | threads
 
     def rotation(self) -> int:
         """Return the megabytes through which the buffers of a process move."""
@@ -249,7 +253,7 @@ class imb(OsuImbCheck):
         return self.rotated_megabytes or max(LEAST_ROTATION, -(-needed // 1_000_000))
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """Return the options of a start of IMB, and how much memory buffers rotate through."""
+        """Return the options of a start of IMB, including the memory that its buffers rotate through."""
         if start.executable == MT:
             return build_thread_options(start)
         rotated = ["-off_cache", str(self.rotation())] if self.cache == ROTATE else []
@@ -257,9 +261,9 @@ class imb(OsuImbCheck):
 
 
 def build_imb_options(start: PlannedLaunch, session: Path) -> list[str]:
-    """Build the benchmarks of a start by name, then IMB's options.
+    """Build the benchmarks of a start by name, followed by IMB's options.
 
-    IMB sends windows of 256 messages since 2021.1, of 64 before, as OSU does.
+    IMB has sent windows of 256 messages since 2021.1, and of 64 before, as OSU does.
     """
     names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)  # each once
     words = [*names, "-npmin", str(start.processes)]
@@ -270,7 +274,7 @@ def build_imb_options(start: PlannedLaunch, session: Path) -> list[str]:
 
 
 def build_thread_options(start: PlannedLaunch) -> list[str]:
-    """Build the benchmarks of a start of IMB-MT by name, then its options; sizes are counts of integers."""
+    """Build the benchmarks of a start of IMB-MT by name, and its options; sizes are counts of integers."""
     names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)
     counts = sorted({max(1, case.bytes // INT) for case in start.all_cases})
     words = [*names, "-thread_level", "multiple", "-repeat", str(start.trials), "-warmup", str(WARMUPS)]

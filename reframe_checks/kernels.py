@@ -1,4 +1,4 @@
-"""The application kernels of Taboada et al., measured where they are asked for.
+"""The application kernels of Taboada et al., measured on request.
 
 ``./plumbline run --program kernels``: all five at their sizes A, B and C. For nights, a launch of a few seconds
 at size A: ``./plumbline nightly --family kernels``.
@@ -22,13 +22,13 @@ from site_configs.topology.layouts import RANKS_PER_CORE, Layout
 
 #: allowed for a run, not expected
 SECONDS_PER_RUN = {"A": 5.0, "B": 20.0, "C": 100.0}
-#: the same of Series, which takes 1, 9 and 93 s of one core
+#: the same for Series, which takes 1, 9 and 93 s on one core
 SECONDS_OF_SERIES = {"A": 5.0, "B": 50.0, "C": 500.0}
 
 
 @rfm.simple_test
 class kernels(RequestedCheck):
-    """Whole runs of each kernel, each verified, with and without the return of the results."""
+    """Whole runs of each kernel, all verified, with and without the return of the results."""
 
     descr = "Application kernels as Taboada et al. measured them"
     program = KERNELS
@@ -40,18 +40,18 @@ class kernels(RequestedCheck):
         if variable not in ("trials", "trial_rounds", "cache", "peers")
     )
 
-    #: those that rules set are of mpicost
+    #: the trials that rules set are for mpicost
     trials = known.TRIALS if read_choice(WANTED) else read_choice("trials", known.TRIALS)
     trial_rounds = 1
-    cache = WARM  # a run goes through its data again and again
+    cache = WARM  # a run uses its data again and again
 
     def layouts_on(self, part) -> list[Layout]:
         return list_kernel_layouts_on(part)
 
     def chosen_routines(self) -> list[str]:
-        """Return the kernels that were named; all where their program was."""
+        """Return the kernels that were named; all of them if their program was."""
         if KERNELS in read_choice(PROGRAM.variable, []) and not self.routines:
-            return [each for each in self.table if self.is_selected(each)]
+            return [routine for routine in self.table if self.is_selected(routine)]
         return super().chosen_routines()
 
     def chosen_sizes(self, routine: str) -> list[int]:
@@ -67,24 +67,24 @@ class kernels(RequestedCheck):
         return sum(seconds) / max(1, len(seconds))
 
     def value_of_references(self, name: str) -> int | None:
-        """Return nothing: a kernel has as many trials in a night as in a calibration."""
+        """Return None: a kernel has the same trials in a night as in a calibration."""
 
     @property
     def ranks_per_core(self) -> int:
-        """Ranks on a core: more than one only where each is bound to a hardware thread."""
+        """Ranks on a core: more than one only if each is bound to a hardware thread."""
         facts = self.facts
         dense = self.num_tasks_per_node == RANKS_PER_CORE * facts.cores_per_node
         return RANKS_PER_CORE if dense and count_usable_threads(facts) >= RANKS_PER_CORE else 1
 
     def find_binding(self) -> ThreadBinding:
-        """Find what binds the ranks of a launch to hardware threads. Raises ValueError if nothing is known."""
-        own = self.current_partition.launcher_type
-        known = "" if issubclass(own, getlauncher("local")) else own.registered_name
-        launcher = self.environment_facts.launcher or known
+        """Find the binding of ranks to hardware threads. Raises ValueError if none is known."""
+        launcher_type = self.current_partition.launcher_type
+        registered = "" if issubclass(launcher_type, getlauncher("local")) else launcher_type.registered_name
+        launcher = self.environment_facts.launcher or registered
         return find_thread_binding(self.current_environ.extras.get("family", ""), launcher)
 
     def explain_impossible(self, case: Case) -> SkippedCase | None:
-        """Explain why a case cannot be timed: also where its ranks could not be bound as its layout needs."""
+        """Explain why a case cannot be timed, also if its ranks cannot be bound as its layout needs."""
         if self.ranks_per_core > 1:
             try:
                 self.find_binding()
@@ -93,11 +93,11 @@ class kernels(RequestedCheck):
         return super().explain_impossible(case)
 
     def planned_launch(self, **more) -> PlannedLaunch:
-        """Return a launch that says how many ranks a core has, and whether that could be more."""
+        """Return a launch with its ranks per core, and why there are not more."""
         return super().planned_launch(**more, ranks_per_core=self.ranks_per_core, left_out=self.left_out())
 
     def left_out(self) -> str:
-        """Say in one line why no core has two ranks, unless layouts were chosen or time is simulated."""
+        """Explain in one line why no core has two ranks, unless layouts were chosen or time is simulated."""
         chosen = any(read_choice(name) for name in ("processes", "per_node", WANTED))
         if chosen or self.facts.exact or count_usable_threads(self.facts) >= RANKS_PER_CORE:
             return ""
@@ -107,13 +107,13 @@ class kernels(RequestedCheck):
 
     @run_after("setup")
     def tell_scheduler_of_threads(self):
-        """Ask for two processes on a core, which launchers of schedulers read too."""
+        """Request two processes per core, which launchers of schedulers read too."""
         if self.ranks_per_core > 1:
             self.num_tasks_per_core = self.ranks_per_core
 
     @run_before("run")
     def bind_to_hardware_threads(self):
-        """Tell the launcher to bind each rank to a hardware thread; the records prove it."""
+        """Make the launcher bind each rank to a hardware thread; the records prove it."""
         if self.ranks_per_core > 1:
             binding = self.find_binding()
             self.job.launcher.options[:0] = binding.options

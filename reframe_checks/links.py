@@ -1,6 +1,6 @@
-"""Ping-pong over all pairs of nodes: first one at a time with the first node, then all nodes at once.
+"""Ping-pong over all pairs of nodes: one at a time with the first node, then all nodes at once.
 
-Luecke et al. 2001, test 1, sweeps rank 0 over the others; the tournament gives every pair its turn.
+Luecke et al. 2001, test 1, sweeps rank 0 over the others; the tournament covers every pair.
 """
 
 import reframe as rfm
@@ -13,8 +13,8 @@ from reframe_checks.common.user_options import read_choice, resolve, select_layo
 from site_configs.schema.facts import PartitionFacts
 
 LATENCY_AND_BANDWIDTH = [8, 1_000_000]
-#: Trials that each node plays with all its partners together: at a tenth of a millisecond they last about
-#: a second, so that a node which is stopped now and then is seen. Few for each pair where there are many.
+#: Trials that each node plays with all its partners together: at a tenth of a millisecond each they last about
+#: a second, which reveals a node that is stopped occasionally. With many pairs each has few.
 TRIALS_OF_A_NODE = 8000
 FEWEST_TRIALS, MOST_TRIALS = 15, 1000
 
@@ -27,11 +27,11 @@ class links(MpicostCheck):
     table = {PINGPONG: LATENCY_AND_BANDWIDTH, TOURNAMENT: LATENCY_AND_BANDWIDTH}
     tags = {"links"}
 
-    cache = read_choice("cache", WARM)  # it is about the network
+    cache = read_choice("cache", WARM)  # the check is about the network
 
     @run_after("init")
     def take_all_nodes(self):
-        """Run one process on each node that was asked for, or on as many as the site measures."""
+        """Run one process on each requested node, or on as many as the site measures."""
         self.valid_systems = [
             part.fullname
             for part in runtime().system.partitions
@@ -42,9 +42,9 @@ class links(MpicostCheck):
 
     @run_after("init")
     def choose_trials(self):
-        """Enough for a node, whatever the number of its partners; the site and the user have precedence."""
-        each = min(max(TRIALS_OF_A_NODE // self.processes, FEWEST_TRIALS), MOST_TRIALS)
-        self.trials = resolve(each, outside=self.value_from_setvar("trials"), user=read_choice("trials"))
+        """Choose enough trials per node for any number of partners; the site and the user have precedence."""
+        trials = min(max(TRIALS_OF_A_NODE // self.processes, FEWEST_TRIALS), MOST_TRIALS)
+        self.trials = resolve(trials, outside=self.value_from_setvar("trials"), user=read_choice("trials"))
 
     def chosen_peers(self) -> list[int]:
         """Return no choice: all peers are measured, whatever a site chooses for other checks."""
@@ -58,6 +58,6 @@ class links(MpicostCheck):
 
 
 def find_most_nodes(part) -> int:
-    """Find the most nodes that a layout of one process per node has on a partition."""
+    """Return the most nodes that a layout with one process per node has on a partition."""
     layouts = select_layouts(part.name, PartitionFacts.of_partition(part))
     return max((layout.processes for layout in layouts if layout.per_node == 1), default=0)

@@ -1,8 +1,8 @@
-"""The tests of Luecke et al.: eleven of 2001 and seven of 2003, at the sizes of both papers; and the controls.
+"""The tests of Luecke et al. (eleven of 2001, seven of 2003) at the sizes of both papers; and the controls.
 
-2001: Luecke et al., comparison of an NT, a Myrinet Linux and an Ethernet Linux cluster with the Cray
-T3E-600 and the SGI Origin 2000. 2003: Luecke, Kraeva and Ju, "Comparing the performance of MPICH with
-Cray's MPI and with SGI's MPI".
+2001: Luecke et al., comparison of an NT, a Myrinet Linux and an Ethernet Linux cluster with the Cray T3E-600
+and the SGI Origin 2000. 2003: Luecke, Kraeva and Ju, "Comparing the performance of MPICH with Cray's MPI and
+with SGI's MPI".
 """
 
 import reframe as rfm
@@ -35,7 +35,7 @@ TESTS = {
 
 @rfm.simple_test
 class mpicost(MpicostCheck):
-    """Every routine of both papers, and beside them in the same launch what no MPI has a part in.
+    """Every routine of both papers, and in the same launch controls without any MPI.
 
     A size is the bytes of one message or block, or of the vector.
     """
@@ -46,18 +46,18 @@ class mpicost(MpicostCheck):
 
 
 class PaperFamily(MpicostCheck, family=True):
-    """Of ``--family luecke``: the tests as the papers made them, which no night does."""
+    """The tests of ``--family luecke`` as in the papers, which no night measures."""
 
     family = LUECKE
     trials = read_choice("trials", PAPERS)
     sync = read_choice("sync", "barrier")
 
     def chosen_sizes(self, routine: str) -> list[int]:
-        """Return the sizes of the papers, but what the site leaves out at so many processes."""
+        """Return the sizes of the papers, without those that the site leaves out at this process count."""
         return self.allowed_sizes(routine, super().chosen_sizes(routine), self.left_out_above)
 
     def chosen_peers(self) -> list[int]:
-        """Return the partners that the user chose; else all, whatever a site chooses for nights."""
+        """Return the user's partners; else all, whatever a site chooses for nights."""
         return [peer for peer in read_choice("peers", []) if peer < self.processes]
 
     def partners(self, routine: str) -> list[int]:
@@ -76,7 +76,7 @@ class luecke_flushed(PaperFamily):
 
 @rfm.simple_test
 class luecke_warm(PaperFamily):
-    """What figure 1 of Luecke et al. (2001) holds against flushed caches, where they can be cold."""
+    """What figure 1 of Luecke et al. (2001) compares with flushed caches, where they can be cold."""
 
     descr = "A broadcast with warm caches"
     table = {"bcast": POINT_TO_POINT}

@@ -1,9 +1,9 @@
 """OSU Micro-Benchmarks 7.4: point to point, collectives, non-blocking collectives, one-sided, start-up.
 
-Every size is one row of its tables. The fast quarter of the trials is judged, ``-z``, and beside it the
-mean: of a collective the largest mean of a rank, ``-f``. Data is of floats, and verified wherever the program
-can, in launches of their own: sums of its default, a signed byte, saturate with some MPIs (open-mpi/ompi issue
-8045).
+Every size is one row of its tables. The fast quarter of the trials is judged, ``-z``, with the mean beside it:
+for a collective the largest mean of a rank, ``-f``. Data consists of floats, and is verified wherever the
+program can, in separate launches: sums of its default, a signed byte, saturate with some MPIs (open-mpi/ompi
+issue 8045).
 """
 
 from collections.abc import Iterator
@@ -24,24 +24,24 @@ from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, sha
 
 #: The smallest payload is one float.
 FLOATS = ("-T", "mpi_float")
-#: In launches that verify data: new data is written before each call, and one more call comes before it.
+#: For launches that verify data: new data is written before each call, and an extra call comes first.
 VERIFYING = ("-c", "-u", "1")
 #: What is judged: the time that a quarter of the trials do not exceed, or the rate that a quarter exceed. A
 #: trial of a collective is the mean of its times over the ranks.
 FASTEST = (25, "P25 Tail Lat(us)")
 HIGHEST = (75, "P75 Tail BW(MB/s)")
-#: ``osu_multi_lat`` prints the header words of quantiles and no numbers under them; the quantile of a fan is of
-#: one pair, and its mean of all
+#: ``osu_multi_lat`` prints the header words of quantiles without numbers; a fan prints the quantile of one
+#: pair, and the mean of all
 WITHOUT_QUANTILES = ("osu_multi_lat", "osu_init", "osu_hello", "osu_bw_fan_in", "osu_bw_fan_out")
 
 
 def declare_osu(name: str, routine: str, title: str, column: str, **more) -> Benchmark:
-    """Declare a benchmark of OSU, judged by a quantile of its trials where it prints any."""
-    found = Benchmark(name, routine, title, column, **more)
+    """Declare a benchmark of OSU, judged by a quantile of its trials if it prints any."""
+    benchmark = Benchmark(name, routine, title, column, **more)
     if name in WITHOUT_QUANTILES:
-        return found
-    percent, steady = FASTEST if found.unit == SECONDS else HIGHEST
-    return replace(found, options=(*found.options, f"-z{percent}"), steady=steady)
+        return benchmark
+    percent, steady = FASTEST if benchmark.unit == SECONDS else HIGHEST
+    return replace(benchmark, options=(*benchmark.options, f"-z{percent}"), steady=steady)
 
 
 def declare_point_to_point(name: str, routine: str, title: str, column: str, **more) -> Benchmark:
@@ -58,9 +58,9 @@ def declare_osu_collective(routine: str, title: str, **more) -> Benchmark:
 
 
 def declare_osu_non_blocking(routine: str, title: str, **more) -> Iterator[Benchmark]:
-    """Declare a non-blocking collective: the whole with computation beside it, and the communication alone.
+    """Declare a non-blocking collective: in total with simultaneous computation, and its communication alone.
 
-    How much of it the computation hid, ``Overlap(%)``, stands beside both. Quantiles are printed of the whole.
+    ``Overlap(%)``, the part that the computation hid, is printed with both. Quantiles are of the total.
     """
     name = f"osu_{routine.removesuffix('_sum')}"
     facts = {"least": 4, "options": ("-f", *FLOATS), "verifies": True, **more}
@@ -81,7 +81,7 @@ def declare_atomic(routine: str, title: str, datatype: str, **more) -> Benchmark
 
 
 def declare_persistent() -> Iterator[Benchmark]:
-    """Declare what has persistent requests, each initialised once and started in every call."""
+    """Declare the benchmarks of persistent requests, initialised once and started in every call."""
     latency: dict[str, Any] = {"column": "Avg Latency(us)"}
     for name, routine, what, facts in (
         ("latency", "pingpong", "Latency", latency),
@@ -110,7 +110,7 @@ def declare_persistent() -> Iterator[Benchmark]:
 
 
 def declare_neighborhood() -> Iterator[Benchmark]:
-    """Declare exchanges with the neighbours of a ring, blocking and not.
+    """Declare exchanges with the neighbours of a ring, blocking and non-blocking.
 
     With fewer than four processes the programs print ``ERROR`` and return 0.
     """
@@ -123,7 +123,7 @@ def declare_neighborhood() -> Iterator[Benchmark]:
         yield from declare_osu_non_blocking(routine, f"OSU MPI {title} Latency Test", **facts)
 
 
-#: What OSU calls an operation in its titles
+#: OSU's names of operations in its titles
 TITLES = {
     "bcast": "Broadcast",
     "scatter": "Scatter",
@@ -140,7 +140,7 @@ TITLES = {
     "reduce_scatter_sum": "Reduce_scatter",
     "reduce_scatter_block_sum": "Reduce_scatter_block",
 }
-#: Where neighbourhood programs call it otherwise
+#: Other names in neighbourhood programs
 NEIGHBORHOOD_TITLES = {
     "neighbor_alltoall": "Neighborhood Alltoall",
     "neighbor_alltoallv": "Neighborhood All-to-Allv",
@@ -148,7 +148,8 @@ NEIGHBORHOOD_TITLES = {
 }
 #: A start of the MPI and nothing else
 STARTS = ("init", "hello")
-#: Messages that every centre reads; of windows of them a start takes many times as long as of all smaller ones.
+#: Messages that every centre knows; a start takes many times as long for windows of them as for all smaller
+#: ones.
 LARGEST = 4 * 2**20
 BANDWIDTH: dict[str, Any] = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
 
@@ -163,7 +164,7 @@ class build_osu(BuildProgram):
 
 @rfm.simple_test
 class osu(OsuImbCheck):
-    """OSU Micro-Benchmarks, each a start of its own."""
+    """OSU Micro-Benchmarks, each with its own start."""
 
     descr = "OSU Micro-Benchmarks"
     tags = {"nightly", "osu"}
@@ -213,7 +214,7 @@ class osu(OsuImbCheck):
             sizes=(0,),
             options=("-f",),
         ),
-        # Bytes are those of the whole vector, of both forms of reduce_scatter.
+        # Bytes are those of the whole vector, for both forms of reduce_scatter.
         *(
             declare_osu_collective(routine, f"OSU MPI {title} Latency Test")
             for routine, title in TITLES.items()
@@ -265,29 +266,31 @@ class osu(OsuImbCheck):
     built = fixture(build_osu, scope="environment")
 
     def method(self) -> dict[str, int]:
-        own = {"warmups": self.warmups, WINDOW_WARMUPS: share_windows(self.warmups)}
-        own |= {"validated": self.validates, QUANTILE: FASTEST[0]}
-        return {**super().method(), **own}
+        osu_method = {"warmups": self.warmups, WINDOW_WARMUPS: share_windows(self.warmups)}
+        osu_method |= {"validated": self.validates, QUANTILE: FASTEST[0]}
+        return {**super().method(), **osu_method}
 
     def starts(self) -> Iterator[Start]:
-        """Yield the starts: a benchmark goes through sizes that double; others need a start of their own."""
+        """Yield the starts: a benchmark runs through doubling sizes; other sizes need their own start."""
         chosen = self.chosen_benchmarks()
         for (name, is_large), group in groupby(
             chosen, key=lambda benchmark: (benchmark.name, benchmark.routine in requested.LARGE)
         ):
             benchmarks = list(group)
-            chains = split_into_chains(sorted({size for each in benchmarks for size in self.sizes_of(each)}))
+            chains = split_into_chains(
+                sorted({size for benchmark in benchmarks for size in self.sizes_of(benchmark)})
+            )
             for sizes in chains:
                 start = f"osu_{benchmarks[0].routine}" if is_large else name
                 yield Start(start if len(chains) == 1 else f"{start}_{sizes[0]}", benchmarks, sizes)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
-        """Two lines of the table may be of one start, and a site's limit of one of them."""
-        own = self.sizes_of(benchmark)
-        return super().cases_of(benchmark, [size for size in sizes if size in own])
+        """Return the cases of a benchmark at its own sizes, because a start may have other benchmarks too."""
+        own_sizes = self.sizes_of(benchmark)
+        return super().cases_of(benchmark, [size for size in sizes if size in own_sizes])
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """Return the options of a start of OSU; without warm-up calls where only data is verified."""
+        """Return the options of a start of OSU; without warm-up calls if only data is verified."""
         if self.validates:
             return [*VERIFYING, *build_osu_options(start, 0)]
         return build_osu_options(start, self.warmups)
@@ -306,7 +309,7 @@ def build_osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
 
 
 def split_into_chains(sizes: list[int]) -> list[list[int]]:
-    """Split sizes, ascending, as chains in which each is twice the one before."""
+    """Split ascending sizes into chains in which each is twice the one before."""
     chains: list[list[int]] = []
     for size in sorted(sizes):
         if chains and size == 2 * chains[-1][-1]:

@@ -1,7 +1,7 @@
-"""Each routine of both papers as a test of its own: users of a plain ReFrame choose tests by name and tag.
+"""Each routine of both papers as its own test, for users of plain ReFrame who select by name and tag.
 
-``reframe -n bcast``, ``-t allreduce``, ``-n %routine=scan_max``, ``-E 'routine == "barrier"'``. They are there
-only where tests are chosen so: a run of everything measures all routines in one launch (``mpicost``), as a
+``reframe -n bcast``, ``-t allreduce``, ``-n %routine=scan_max``, ``-E 'routine == "barrier"'``. The tests exist
+only if tests are selected that way: a run of everything measures all routines in one launch (``mpicost``), as a
 night does.
 """
 
@@ -17,13 +17,13 @@ from reframe_checks.luecke import TESTS
 
 
 class RoutineCheck(MpicostCheck, family=True):
-    """One routine in a launch of its own."""
+    """One routine in its own launch."""
 
     descr = "One MPI routine as Luecke et al. measured it"
     table = TESTS
     tags = set()
 
-    #: The routine that is measured: ``bcast``.
+    #: The measured routine: ``bcast``.
     routine = parameter(TESTS)
 
     def chosen_routines(self) -> list[str]:
@@ -31,7 +31,7 @@ class RoutineCheck(MpicostCheck, family=True):
 
     @run_after("init")
     def add_tags(self):
-        """Add the routine, and the operation that it calls: ``allreduce`` of ``allreduce_sum``."""
+        """Add the routine, and the operation that it calls: ``allreduce`` for ``allreduce_sum``."""
         self.tags |= {self.routine, self.routine.partition("_")[0]}
 
 

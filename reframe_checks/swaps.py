@@ -1,8 +1,8 @@
-"""Messages both ways at the same time, and ping-pong by modes of sending: measured where they are asked for.
+"""Messages both ways at the same time, and ping-pong by send mode: measured on request.
 
-``./plumbline run --family swaps`` or ``commtest``: the four experiments of COMMTEST, each by five protocols.
-``./plumbline run --family sends``: where the time of a standard send becomes that of a synchronous one is the
-MPI's eager threshold.
+``./plumbline run --family swaps`` or ``commtest``: the four experiments of COMMTEST, each with five protocols.
+``./plumbline run --family sends``: the MPI's eager threshold is where a standard send becomes as slow as a
+synchronous one.
 """
 
 import reframe as rfm
@@ -26,7 +26,7 @@ class swaps(RequestedCheck):
 
 @rfm.simple_test
 class commtest(MpicostCheck):
-    """The same as a family that needs no routine named."""
+    """The same as a family, which needs no routine named."""
 
     descr = "Swaps as COMMTEST has them"
     family = COMMTEST
@@ -43,7 +43,7 @@ class sends(RequestedCheck):
     cache = read_choice("cache", WARM)
 
     def chosen_peers(self) -> list[int]:
-        """Return the partners that were chosen; the next and the last rank if none was."""
+        """Return the chosen partners; the next and the last rank without a choice."""
         chosen = super().chosen_peers()
         return chosen if chosen or self.peers else sorted({1, self.processes - 1} - {0})
 

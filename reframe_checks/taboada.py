@@ -1,7 +1,7 @@
-"""The primitives of Taboada et al. at their sizes, for their models: measured where they are asked for.
+"""The primitives of Taboada et al. at their sizes, for their models: measured on request.
 
-``./plumbline run --family taboada --processes 2,4,8``. The minimum of the trials is the paper's figure; it
-stands beside the headline in every record and in the store.
+``./plumbline run --family taboada --processes 2,4,8``. The minimum of the trials is the paper's value; it is
+beside the headline in every record and in the store.
 """
 
 import reframe as rfm
@@ -14,7 +14,7 @@ from reframe_checks.common.user_options import read_choice
 
 @rfm.simple_test
 class taboada(PartnerCheck):
-    """Eleven primitives and what may replace some, 150 trials each, sizes by the paper's convention of n."""
+    """Eleven primitives and replacements of some, 150 trials each, with the paper's definition of size n."""
 
     descr = "Primitives as Taboada et al. measured them"
     family = TABOADA
@@ -25,7 +25,7 @@ class taboada(PartnerCheck):
     cache = read_choice("cache", WARM)  # buffers are used again and again
 
     def chosen_sizes(self, routine: str) -> list[int]:
-        """Return the sizes of the paper as mpicost counts them, or those that the user chose."""
+        """Return the sizes of the paper as mpicost counts them, or the user's sizes."""
         if self.sizes:
             return super().chosen_sizes(routine)
         sizes = convert_totals(routine, self.table[routine], self.processes)

@@ -1,7 +1,7 @@
 """What a machine is: its topology, its MPIs, and the ReFrame configuration of each site.
 
-ReFrame loads this file before a site file, and ``reframe_checks`` runs it too: from here on, what sites and
-checks share can be imported, wherever ReFrame was started and whatever PYTHONPATH says.
+ReFrame loads this file before a site file, and ``reframe_checks`` runs it too. It makes the code that sites and
+checks share importable, wherever ReFrame was started and whatever PYTHONPATH says.
 """
 
 import sys
@@ -12,30 +12,30 @@ from pathlib import Path
 
 PACKAGES = ("postprocess", "reframe_checks", "site_configs", "spack_envs")
 ROOT = Path(__file__).resolve().parent.parent
-NEEDED = ("numpy", "scipy", "msgspec")  #: by sites and checks, beside what ReFrame itself needs
+NEEDED = ("numpy", "scipy", "msgspec")  #: by sites and checks, in addition to what ReFrame itself needs
 
 
 class PackagesBesideChecks(MetaPathFinder):
-    """Finds the packages of Plumbline in its own folder, and nothing else that is there."""
+    """Find the packages of Plumbline in its own folder, and nothing else there."""
 
     def find_spec(self, name, path=None, target=None):
-        """Return where a package of Plumbline is; None for anything else."""
+        """Return the spec of a package of Plumbline; None for anything else."""
         return PathFinder.find_spec(name, [str(ROOT)]) if name in PACKAGES else None
 
 
 def make_packages_importable() -> None:
     """Make the packages importable. Raises ImportError if Python has another package of one of these names."""
-    found = {name: find_spec(name) for name in PACKAGES}
-    for name, spec in found.items():
+    specs = {name: find_spec(name) for name in PACKAGES}
+    for name, spec in specs.items():
         if spec and spec.origin and ROOT not in Path(spec.origin).resolve().parents:
             fix = f"take {Path(spec.origin).parent.parent} off PYTHONPATH"
             raise ImportError(f"{spec.origin} hides {ROOT / name}; {fix}")
-    if not all(found.values()):
+    if not all(specs.values()):
         sys.meta_path.append(PackagesBesideChecks())
 
 
 def check_needed_packages() -> None:
-    """Check that Python has what sites and checks need. Raises ImportError if it lacks something."""
+    """Check that Python has the packages that sites and checks need. Raises ImportError if one is missing."""
     if lacking := [name for name in NEEDED if not find_spec(name)]:
         fix = f"{sys.executable} -m pip install {' '.join(lacking)}"
         raise ImportError(f"{' and '.join(lacking)}: not in this ReFrame's Python; {fix}")

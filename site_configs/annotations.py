@@ -1,7 +1,7 @@
-"""What a site file says, held against the annotations of the class that declares it.
+"""Check a site file against the annotations of the classes that declare its parts.
 
 msgspec decides whether a value is right. The message on a wrong one has its place, the value, and what to write
-instead: the description of its annotation.
+instead, which is the description of its annotation.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,26 +16,26 @@ PLAIN = {str: "a text, in quotes", bool: "True or False", Sequence: "a list", Ma
 
 
 def whole(pattern: str) -> str:
-    """Return a regular expression that takes a text as a whole, in Python and in a JSON schema alike."""
+    """Return a regular expression that matches whole texts, in Python and in a JSON schema alike."""
     return rf"^(?:{pattern})(?!\n)$"
 
 
 def one_of(words: Iterable[str]) -> Meta:
-    """Return the limit of a text that is one of some words."""
+    """Return the constraint that a text is one of these words."""
     return Meta(pattern=whole("|".join(words)), description=f"one of {', '.join(words)}")
 
 
 def from_least(least: int, unit: str = "number") -> Meta:
-    """Return the limit of a whole number of a unit that has a least value."""
+    """Return the constraint of a whole number with a least value, and its unit."""
     of = "" if unit == "number" else f" of {unit}"
     return Meta(ge=least, description=f"a whole number{of}, {least} or more")
 
 
 def find_fault(value: Any, kind: Any) -> str:
-    """Find the innermost part of a value that its type refuses: ``place: part: write what``; or nothing."""
+    """Find the innermost part of a value that its type refuses: ``place: part: write what``; empty if none."""
     try:
         msgspec.convert(value, kind)
-        right = not isinstance(value, set | frozenset)  # which it takes for a list, and has no order
+        right = not isinstance(value, set | frozenset)  # msgspec takes a set for a list, but it has no order
     except (msgspec.ValidationError, RecursionError):
         right = False
     for name, part, its_kind in _list_parts(value, _strip(kind)):
@@ -46,9 +46,9 @@ def find_fault(value: Any, kind: Any) -> str:
 
 
 def check_fields(piece: Any) -> None:
-    """Check the fields of a piece of a site file that a site file makes by itself.
+    """Check the fields of an object that a site file constructs itself.
 
-    :raises ValueError: naming class, field, value and what to write.
+    :raises ValueError: names class, field, value and what to write.
     """
     for name, kind in get_type_hints(type(piece), include_extras=True).items():
         if fault := find_fault(getattr(piece, name), kind):
@@ -56,7 +56,7 @@ def check_fields(piece: Any) -> None:
 
 
 def _list_parts(value: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
-    """List the parts of a value, each with its name, if it has one, and the type that it must have."""
+    """List the parts of a value with their names, if they have any, and the types that they must have."""
     kinds = get_args(kind)
     if isinstance(value, Mapping) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         hints = get_type_hints(kind, include_extras=True)
@@ -72,7 +72,7 @@ def _list_parts(value: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _strip(kind: Any) -> Any:
-    """Strip a type of its annotations, and of None, which may stand for a value."""
+    """Strip a type of its annotations and of an alternative None."""
     if get_origin(kind) is Annotated:
         return _strip(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
@@ -82,10 +82,10 @@ def _strip(kind: Any) -> Any:
 
 
 def _describe(kind: Any) -> str:
-    """Describe what is to be written for a type."""
-    if get_origin(kind) in (Union, UnionType):  # of which the first stands for all
+    """Describe what to write for a type."""
+    if get_origin(kind) in (Union, UnionType):  # the first one stands for all
         return _describe(get_args(kind)[0])
-    descriptions = [each.description for each in getattr(kind, "__metadata__", ()) if each.description]
+    descriptions = [meta.description for meta in getattr(kind, "__metadata__", ()) if meta.description]
     if descriptions:
         return descriptions[-1]
     bare = _strip(kind)

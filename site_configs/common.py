@@ -1,7 +1,7 @@
-"""The functions that a site file calls. It stays small; ReFrame reads the result.
+"""The functions that a site file calls. This module stays small; ReFrame reads the result.
 
-What a check may ask of a site, it asks through ``extras``: the layouts of a partition, and how an
-environment is built and launched. Nothing else of a machine is visible to a check.
+A check gets facts of a site from ``extras``: the layouts of a partition, and how an environment is built and
+launched. It sees nothing else of a machine.
 """
 
 import functools
@@ -32,12 +32,12 @@ from site_configs.topology.gpus import RESOURCE
 from site_configs.topology.layouts import Topology, list_boundary_counts
 from site_configs.topology.layouts import layouts as layouts_of
 
-SIMULATED = "simgrid"  #: family of what passes for an MPI in simulated time
+SIMULATED = "simgrid"  #: family of SimGrid, which stands for an MPI in simulated time
 
 
 @register_launcher("mpiexec-of-environment")
 class EnvironmentLauncher(JobLauncher):
-    """The launcher that belongs to an environment's MPI, by absolute path."""
+    """The launcher of an environment's MPI, by absolute path."""
 
     def __init__(self, words: Sequence[str] = ("mpiexec",)) -> None:
         super().__init__()
@@ -48,31 +48,35 @@ class EnvironmentLauncher(JobLauncher):
 
 
 class SiteError(ConfigError, ValueError):
-    """A site file cannot be used. A plain ReFrame prints the text, in one line, and ends."""
+    """A site file cannot be used. Plain ReFrame prints the text on one line, and ends."""
 
 
 def refuse(title: str, wrong: Iterable[str]) -> None:
-    """Raise a SiteError of the first thing that is wrong, if something is."""
+    """Raise a SiteError with the first fault, if there is one."""
     for text in wrong:
         raise SiteError(f"{title}: {text}")
 
 
 class NotInstalledError(SiteError):
-    """What a site file needs is not on this machine. On another one, the file may be right as it is."""
+    """The machine lacks what a site file needs. On another machine the file may be right as it is."""
 
 
 def takes(
     kind: type[msgspec.Struct],
 ) -> Callable[[Callable[[Any], dict[str, Any]]], Callable[..., dict[str, Any]]]:
-    """Make a function that takes one piece of a site file take the fields of the piece as arguments.
+    """Make a function of one piece of a site file accept the piece's fields as arguments.
 
-    Field ``more`` holds the arguments that are none of the others. A call raises SiteError if a value is wrong.
+    Field ``more`` holds all other arguments. A call raises SiteError if a value is wrong.
     """
-    own = [
-        each.replace(kind=each.VAR_KEYWORD, default=each.empty, annotation=Any) if each.name == "more" else each
-        for each in inspect.signature(kind).parameters.values()
+    parameters = [
+        parameter.replace(kind=parameter.VAR_KEYWORD, default=parameter.empty, annotation=Any)
+        if parameter.name == "more"
+        else parameter
+        for parameter in inspect.signature(kind).parameters.values()
     ]
-    signature = inspect.Signature([own[0].replace(kind=own[0].POSITIONAL_OR_KEYWORD), *own[1:]])
+    signature = inspect.Signature(
+        [parameters[0].replace(kind=parameters[0].POSITIONAL_OR_KEYWORD), *parameters[1:]]
+    )
 
     def decorate(function: Callable[[Any], dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         @functools.wraps(function)
@@ -112,7 +116,7 @@ def environment(declared: fields.Environment) -> dict[str, Any]:
         "accept": dict(declared.accept or {}),
         "transports": dict(declared.transports or {}),
         "gpu": declared.gpu,
-        # Of launches alone: a PATH for programs is none for the build.
+        # For launches only: a PATH for programs must not be used for the build.
         "launch_variables": build_launch_variables(declared.standard_abi)
         | {key: quote_word(value) for key, value in set_env.get(name, {}).items()},
         "by_hand": collect_manual_settings(set_env, request.oversubscribe, name, shell),
@@ -132,7 +136,7 @@ def environment(declared: fields.Environment) -> dict[str, Any]:
 
 
 def prefix_of(mpicc: str) -> str:
-    """Return where the MPI of a compiler wrapper is installed, if the wrapper is named with its path."""
+    """Return the prefix of an MPI if its compiler wrapper is given by absolute path; else empty."""
     path = Path(mpicc)
     return str(path.parent.parent) if path.is_absolute() and path.parent.name == "bin" else ""
 
@@ -173,15 +177,15 @@ def partition(declared: fields.Partition) -> dict[str, Any]:
 
 
 def list_resources(declared: fields.Partition) -> list[dict[str, Any]]:
-    """List what jobs can ask for: what the site says, and GPUs."""
-    own = list(declared.more.get("resources", ()))
-    if not declared.gpus or RESOURCE in {each["name"] for each in own}:
-        return own
-    return [*own, {"name": RESOURCE, "options": list(declared.gpus.request)}]
+    """List what jobs can request: the resources of the site, and GPUs."""
+    declared_resources = list(declared.more.get("resources", ()))
+    if not declared.gpus or RESOURCE in {resource["name"] for resource in declared_resources}:
+        return declared_resources
+    return [*declared_resources, {"name": RESOURCE, "options": list(declared.gpus.request)}]
 
 
 def processor(topology: Topology) -> dict[str, int]:
-    """Return the node in ReFrame's terms; with this given, ReFrame does not probe the node itself."""
+    """Return the node in ReFrame's terms, so that ReFrame does not probe the node itself."""
     threads = topology.threads_per_core
     return {
         "num_cpus": topology.cores_per_node * threads,
@@ -196,8 +200,8 @@ def site(declared: fields.Site) -> dict[str, Any]:
     """Build the whole ReFrame configuration of one system; the arguments are the fields of :class:`Site`."""
     refuse(f"site {declared.name!r}", fields.find_pattern_faults(declared.hostnames))
     accept = declared.accept or {}
-    told = {entry["name"]: entry.get("extras", {}) for entry in declared.environments}
-    launchers = {name: extras.get("launcher", "") for name, extras in told.items()}
+    extras_of = {entry["name"]: entry.get("extras", {}) for entry in declared.environments}
+    launchers = {name: extras.get("launcher", "") for name, extras in extras_of.items()}
     partitions = [_add_launchers(_add_accepted(entry, accept), launchers) for entry in declared.partitions]
     system = {
         "name": declared.name,
@@ -216,24 +220,24 @@ def site(declared: fields.Site) -> dict[str, Any]:
 
 
 def _add_accepted(partition: Mapping[str, Any], accept: Mapping[str, str]) -> dict[str, Any]:
-    """Return a partition that accepts what its site does, beside what it accepts itself."""
+    """Return a partition that accepts what its site accepts, besides its own exceptions."""
     extras = partition["extras"]
-    own = {"accept": dict(accept) | extras["accept"]}
-    return {**partition, "extras": extras | own}
+    accepted = {"accept": dict(accept) | extras["accept"]}
+    return {**partition, "extras": extras | accepted}
 
 
 def _add_launchers(
     partition: Mapping[str, Any], launchers: Mapping[str, str | Sequence[str]]
 ) -> dict[str, Any]:
-    """Return a partition whose launches on this one node know nothing of a job that Plumbline runs in.
+    """Return a partition whose launches on this node see no variables of a job that Plumbline runs in.
 
-    Where a batch system's launcher starts the processes, or there are several nodes, it needs the job.
+    A batch system's launcher needs the job, and so do several nodes.
 
-    :param launchers: of each environment of the site
+    :param launchers: by environment of the site
     """
-    own = [is_own_launcher(launchers[name]) for name in partition["environs"] if name in launchers]
+    from_mpi = [is_own_launcher(launchers[name]) for name in partition["environs"] if name in launchers]
     several = partition["extras"]["nodes"] > 1
-    if several or find_scheduler(partition["scheduler"]).batch or not all(own):
+    if several or find_scheduler(partition["scheduler"]).batch or not all(from_mpi):
         return dict(partition)
     return {**partition, "prepare_cmds": [UNSET, *partition.get("prepare_cmds", ())]}
 
@@ -242,7 +246,7 @@ def _configure_logging() -> dict[str, Any]:
     """Configure ReFrame's log, which goes to the session.
 
     Performance logs have one row per variable: with one row per test, columns would differ between tests. A
-    session has none: its records hold more, and ReFrame takes a quarter of a minute to write a thousand rows.
+    session has none, because its records hold more and ReFrame takes 15 seconds to write a thousand rows.
     """
     session = os.environ.get(SESSION)
     directory = Path(session or work_directory())

@@ -1,18 +1,18 @@
 """A Cray EX with PBS and Cray's own launcher, PALS. Copy this file, rename it, and change what is marked.
 
-On a Cray with Slurm take ``slurm_cluster.py``, with ``launcher=["srun", "--mpi=cray_shasta"]``. On a Cray XC
-the launcher is ``"alps"`` (aprun).
+On a Cray with Slurm use ``slurm_cluster.py``, with ``launcher=["srun", "--mpi=cray_shasta"]``. On a Cray XC the
+launcher is ``"alps"`` (aprun).
 
-    ./plumbline site check NAME      # says what is wrong, and what a night costs
-    ./plumbline site try NAME        # a small launch on every partition with every MPI
-    ./plumbline nightly --site NAME
+  ./plumbline site check NAME      # says what is wrong, and what a night costs
+  ./plumbline site try NAME        # a small launch on every partition with every MPI
+  ./plumbline nightly --site NAME
 """
 
 from site_configs import pbs
 from site_configs.common import Topology, environment, partition, site
 
-# CHANGE: one entry per programming environment. ``library`` is what the running program must say of itself
-# (MPI_Get_library_version). Cray's compiler wrapper ``cc`` is an MPI wrapper once cray-mpich is loaded.
+# CHANGE: one entry per programming environment. ``library`` is text that MPI_Get_library_version of the running
+# program must contain. Cray's compiler wrapper ``cc`` is an MPI wrapper once cray-mpich is loaded.
 environments = [
     environment(
         "cray-mpich-8_1_28",

@@ -1,4 +1,4 @@
-"""The machine at hand: one node, no scheduler, MPIs that ``./plumbline setup`` found, or those of PATH."""
+"""The local machine: one node, no scheduler, and the MPIs that ``./plumbline setup`` found or those on PATH."""
 
 import os
 

@@ -1,6 +1,6 @@
 """SimGrid's SMPI: a real MPI program on a modelled machine, in simulated time that repeats exactly.
 
-SMPI has no collectives of its own but those of other MPIs, of which a *selector* chooses a set: each
+SMPI has no collectives of its own but those of other MPIs, and a *selector* chooses a set of them: each
 selector is an environment here. A platform file (``platforms/README.md``) is a machine, and a partition.
 """
 
@@ -27,21 +27,20 @@ from site_configs.topology.layouts import Layout, Topology
 
 PLATFORMS = Path(__file__).parent / "platforms"
 SELECTORS = ("mpich", "ompi", "mvapich2", "impi")  #: those that stand for an MPI implementation
-#: Routines in which Open MPI's algorithms stand in for a selector's own, which are not right in SimGrid 3.32.
-#: MVAPICH2's: the time of gather depends on what ran before it; reduce of 1 MB writes where only the root
-#: may be written to (64 processes), and allreduce fails without that reduce. Intel MPI's: bcast delivers
-#: wrong data (8 processes on 8 nodes), allreduce aborts (32 on 8), reduce is as MVAPICH2's, and gather
-#: crashes (65 on 17).
+#: Routines for which Open MPI's algorithms replace a selector's own, which are wrong in SimGrid 3.32.
+#: MVAPICH2's: the time of gather depends on what ran before; reduce of 1 MB writes where only the root may be
+#: written to (64 processes), and allreduce fails without that reduce. Intel MPI's: bcast delivers wrong data (8
+#: processes on 8 nodes), allreduce aborts (32 on 8), reduce is as MVAPICH2's, and gather crashes (65 on 17).
 REPLACED = {"mvapich2": ("gather", "reduce", "allreduce"), "impi": ("bcast", "allreduce", "reduce", "gather")}
 
 
 class Dying(NamedTuple):
-    """An algorithm that ends all of a launch, by SIGFPE or SIGABRT, where a message has no bytes."""
+    """An algorithm that kills the whole launch, by SIGFPE or SIGABRT, if a message has no bytes."""
 
     algorithm: str
-    of: str  #: whose it is, a selector
-    routines: tuple[str, ...]  #: of mpicost that call it
-    counts: tuple[int, ...] = ()  #: of processes at which it does, where these are few
+    of: str  #: the selector that it belongs to
+    routines: tuple[str, ...]  #: routines of mpicost that call it
+    counts: tuple[int, ...] = ()  #: process counts at which it does so; empty for all
 
 
 DYING = (
@@ -81,26 +80,26 @@ NAMED = {"ompi": "Open MPI", "impi": "Intel MPI"}
 NEEDED = ("smpicc", "smpirun", "setpriv")  #: setpriv is in util-linux
 FIX = "install SimGrid with SMPI (Debian and Ubuntu: apt-get install libsimgrid-dev)"
 
-#: What a launch is told by its environment, so that its records tell it too.
+#: Environment variables of a launch, so that its records contain them too.
 PLATFORM, SELECTOR, STAND_INS = "SMPI_PLATFORM", "SMPI_SELECTOR", "SMPI_STAND_INS"
-#: A host file in the place of the launcher's own, to try another placement.
+#: A host file instead of the launcher's own, to try another placement.
 HOST_FILE = "SMPI_HOST_FILE"
 #: Bytes that the processes of one launch may need together, as in ``8e9``.
 MEMORY = "PLUMBLINE_SIMULATED_MEMORY"
 
 MEMORY_DEFAULT = 500_000_000
-TRIALS = 2  #: one trial tells it all; the first is dropped as everywhere
-#: Partners in ping-pong: near, ever farther, and the last of the papers' 128.
+TRIALS = 2  #: one trial is enough; the first is dropped as everywhere
+#: Partners in ping-pong: near, increasingly far, and the last of the papers' 128.
 PEERS = [1, 4, 16, 64, 127]
 TIME_LIMIT = "1800s"  #: of a launch; simulating 1,024 processes takes minutes
 
 
 @register_launcher("smpirun")
 class SmpirunLauncher(JobLauncher):
-    """Starts a program on the platform and with the selector that the job's variables name.
+    """Start a program on the platform and with the selector that the job's variables name.
 
-    The simulator writes to standard error which selector it takes (see :func:`selector`), and dies with
-    ``smpirun``: on its own it would compute on.
+    The simulator writes its selector to standard error (see :func:`selector`), and dies with ``smpirun``: on
+    its own it would go on computing.
     """
 
     def command(self, job: Any) -> list[str]:
@@ -137,9 +136,9 @@ def hosts_of(platform: Path) -> list[str]:
 
 
 def version() -> str:
-    """Return the version of the SimGrid on the PATH, as in ``3.32``; empty where the site is only looked at.
+    """Return the version of the SimGrid on PATH, as in ``3.32``; empty if the site is only looked at.
 
-    :raises NotInstalledError: if something of it is missing.
+    :raises NotInstalledError: if a part of it is missing.
     :raises ValueError: if ``smpirun`` is another program.
     """
     if current_request().only_looking:
@@ -147,17 +146,17 @@ def version() -> str:
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
         raise NotInstalledError(f"simulated machines: {missing[0]} is not on the PATH: {FIX}")
-    said = subprocess.run(["smpirun", "-version"], capture_output=True, text=True, check=False)
-    words = said.stdout.split()
+    done = subprocess.run(["smpirun", "-version"], capture_output=True, text=True, check=False)
+    words = done.stdout.split()
     if words[:2] != ["SimGrid", "version"] or len(words) != 3:
-        raise SiteError(f"simulated machines: smpirun -version said {said.stdout!r}: {FIX}")
+        raise SiteError(f"simulated machines: smpirun -version said {done.stdout!r}: {FIX}")
     return words[2]
 
 
 def selector(name: str) -> dict[str, Any]:
-    """Return the environment of a selector. All share one build: it is the same program.
+    """Return the environment of a selector. All share one build, because the program is the same.
 
-    ``proof`` is what the running simulator says of itself: without it a launch counts as incorrect.
+    ``proof`` is a line of the running simulator: without it a launch counts as incorrect.
     """
     stand_ins = " ".join(f"--cfg=smpi/{routine}:ompi" for routine in REPLACED.get(name, ()))
     entry = environment(
@@ -179,13 +178,13 @@ def selector(name: str) -> dict[str, Any]:
 
 def list_impossible(name: str) -> dict[str, str]:
     """List what no launch with a selector can do, and why: ``ROUTINE:BYTES`` or ``ROUTINE:BYTES:PROCESSES``."""
-    found: dict[str, str] = {}
-    for each in DYING:
-        if name == each.of or (each.of == "ompi" and each.algorithm in REPLACED.get(name, ())):
-            ends = [f":{count}" for count in each.counts] or [""]
-            why = f"SimGrid 3.32's {each.algorithm} of {NAMED[each.of]} ends the launch for 0 bytes"
-            found |= {f"{routine}:0{end}": why for routine in each.routines for end in ends}
-    return found
+    impossible: dict[str, str] = {}
+    for dying in DYING:
+        if name == dying.of or (dying.of == "ompi" and dying.algorithm in REPLACED.get(name, ())):
+            ends = [f":{count}" for count in dying.counts] or [""]
+            why = f"SimGrid 3.32's {dying.algorithm} of {NAMED[dying.of]} ends the launch for 0 bytes"
+            impossible |= {f"{routine}:0{end}": why for routine in dying.routines for end in ends}
+    return impossible
 
 
 def machine(
@@ -202,17 +201,17 @@ def machine(
     """Return the partition of a simulated machine.
 
     :param per_node: processes on a full node.
-    :param counts: the numbers of processes that a night measures, on full nodes.
-    :param sparse: layouts on other nodes.
-    :param left_out_above: what a night leaves out above how many processes.
-    :param platform: its file, where that is not the one of this name.
+    :param counts: process counts that a night measures, on full nodes.
+    :param sparse: layouts on partly filled nodes.
+    :param left_out_above: process counts above which a night leaves out a routine.
+    :param platform: its file, if that does not have this name.
     """
     file = platform or PLATFORMS / f"{name}.xml"
     full = [Layout(count, min(count, per_node)) for count in counts]
     return partition(
         name,
         topology=Topology(per_node, nodes=len(hosts_of(file)), nodes_per_switch=nodes_per_switch),
-        environments=[f"simgrid-{each}" for each in selectors],
+        environments=[f"simgrid-{word}" for word in selectors],
         layouts=sorted([*full, *sparse]),
         defaults={
             "trials": TRIALS,
@@ -228,14 +227,14 @@ def machine(
 
 
 def hash_of(file: Path) -> str:
-    """Return the first digits of the SHA-256 of a platform file, which references keep."""
+    """Return the first digits of the SHA-256 of a platform file, which references record."""
     return hashlib.sha256(files.read_regular(file)).hexdigest()[:16]
 
 
 def memory_bytes() -> int:
     """Return the bytes that the processes of one launch may need together.
 
-    :raises ValueError: if the user's choice is no number.
+    :raises ValueError: if the user's choice is not a number.
     """
     text = os.environ.get(MEMORY, str(MEMORY_DEFAULT))
     try:

@@ -9,15 +9,15 @@ cp site_configs/slurm_cluster.py site_configs/mycluster.py
 from site_configs import slurm
 from site_configs.common import Topology, environment, partition, site
 
-# CHANGE: one entry per MPI. ``library`` is what the running program must say of itself
-# (MPI_Get_library_version), so a wrong module or library path can never pass as this MPI.
+# CHANGE: one entry per MPI. ``library`` is text that MPI_Get_library_version of the running program must
+# contain, so that a wrong module or library path can never pass as this MPI.
 environments = [
     environment(
         "openmpi-5_0",
         family="openmpi",
         library="Open MPI v5.0",
         modules=["openmpi/5.0"],
-        # CHANGE: where it is, so that Spack builds on it; without, mpicost alone is built, with CMake.
+        # CHANGE: the prefix on which Spack builds; without it only mpicost is built, with CMake.
         prefix="/opt/openmpi/5.0",
         # Open MPI: its own mpirun inside the job. srun --mpi=pmix (slurm.SRUN_PMIX) is known to crash at some
         # process counts.
@@ -29,8 +29,8 @@ environments = [
         library="MPICH Version: 4.3",
         modules=["mpich/4.3"],
         prefix="/opt/mpich/4.3",
-        # MPICH: srun with Slurm's PMI-2. Without it srun starts many worlds of one process. Cray MPICH takes
-        # slurm.SRUN_CRAY, and an MPI that is in the site's MpiDefault slurm.SRUN.
+        # MPICH: srun with Slurm's PMI-2. Without it srun starts many worlds of one process. Use slurm.SRUN_CRAY
+        # for Cray MPICH, and slurm.SRUN for an MPI that is the site's MpiDefault.
         launcher=slurm.SRUN_PMI2,
     ),
 ]
@@ -47,7 +47,7 @@ site_configuration = site(
     partitions=[
         partition(
             "cpu",
-            # Slurm, with or without accounting; it survives a controller that is away for ten minutes.
+            # Slurm, with or without accounting; it tolerates a controller that is away for ten minutes.
             scheduler=slurm.SCHEDULER,
             # CHANGE: what sbatch needs to reach these nodes. Exclusive nodes make quiet measurements.
             access=["--partition=cpu", "--exclusive"],

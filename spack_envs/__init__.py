@@ -1,1 +1,1 @@
-"""Builds: one Spack environment per MPI, our recipes, and what finds, fetches and drives Spack."""
+"""Builds: one Spack environment per MPI, our recipes, and the code that finds, fetches and drives Spack."""

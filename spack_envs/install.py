@@ -1,8 +1,8 @@
-"""Builds one program of an environment, or finds that it is built already, without starting Spack.
+"""Build one program of an environment, or find without Spack that it is already built.
 
-``python -m spack_envs.install WORK SPACK ENVIRONMENT PROGRAM RESULT``: what Spack says goes to standard output;
-why it failed, in one line, is the last line of standard error. ``RESULT`` says what was installed; beside it
-is what kind of failure it was.
+``python -m spack_envs.install WORK SPACK ENVIRONMENT PROGRAM RESULT``: Spack's output goes to standard output;
+the reason of a failure is the last line of standard error. ``RESULT`` says what was installed; the kind of a
+failure is recorded beside it.
 """
 
 import fcntl
@@ -25,17 +25,17 @@ from spack_envs import installation, layout
 from spack_envs.provide import ANSWER_SECONDS, FetchError, run_git
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
 
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  #: ten times as fast, where it was built in
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  #: ten times as fast, if it was built in
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Builder:
-    """Builds in one environment.
+    """Build programs in one environment.
 
     :param work: work directory, where Spack may write
     :param spack: Spack's executable
-    :param say: is told each line that Spack says
+    :param say: gets each line of Spack's output
     """
 
     work: Path
@@ -44,28 +44,28 @@ class Builder:
     say: Say
 
     def install(self, program: str) -> installation.Installation:
-        """Build a program if it is not built, or its sources or anything it was built by has changed.
+        """Build a program if it is not built, or if its sources or anything it was built with has changed.
 
-        :raises SpackEnvironmentError: if it cannot be built; in one line. What others need is not touched.
+        :raises SpackEnvironmentError: if it cannot be built, in one line. What others need is not touched.
         """
         product = PRODUCTS[program]
-        if found := self.unchanged(product):
-            return found
+        if existing := self.unchanged(product):
+            return existing
         with hold_build_lock(self.directory):
             return self.unchanged(product) or self.build(product)
 
     def unchanged(self, product: Program) -> installation.Installation | None:
-        """Return what was installed, if that is what would be installed now."""
+        """Return the installed program if it is what would be installed now."""
         for place in (self.directory, self.own_place(product)):
-            found = installation.read_stamp(place, product.name)
-            if not found or found.key != installation.compute_key(self.directory, place):
+            existing = installation.read_stamp(place, product.name)
+            if not existing or existing.key != installation.compute_key(self.directory, place):
                 continue
-            if installation.is_present(found) and self.is_current(found):
-                return found
+            if installation.is_present(existing) and self.is_current(existing):
+                return existing
         return None
 
     def is_current(self, found: installation.Installation) -> bool:
-        """Return whether an installation was built from the sources as they are now."""
+        """Return whether an installation was built from the current sources."""
         if found.program != "mpicost":
             return True
         try:
@@ -76,7 +76,7 @@ class Builder:
         return digest == source_digest(Path(settings["develop"]["mpicost"]["path"]))
 
     def build(self, product: Program) -> installation.Installation:
-        """Solve where there is no solution, build, and keep a stamp."""
+        """Solve if there is no solution, build, and write a stamp."""
         place = self.solved(product)
         self.call(place, "install", product.package, silent=explain_no_answer(product))
         prefix = self.call(place, "location", "-i", product.package).split()[-1]
@@ -92,7 +92,7 @@ class Builder:
     def solved(self, product: Program) -> Path:
         """Solve the environment to build in, and return it: that of all programs, unless it has no solution.
 
-        A program whose package cannot be solved must not take the others with it.
+        A program whose package cannot be solved must not affect the others.
         """
         if (self.directory / "spack.lock").is_file():
             return self.directory
@@ -119,7 +119,7 @@ class Builder:
         variables = layout.spack_environment_variables(self.work, self.spack)
         if silent:
             variables["GIT_ALLOW_PROTOCOL"] = "file"
-        said = [f"fatal: {silent}\n"] if silent else []
+        output = [f"fatal: {silent}\n"] if silent else []
         with subprocess.Popen(
             [str(self.spack), "-e", str(place), *words],
             env={**os.environ, **variables},
@@ -130,11 +130,11 @@ class Builder:
             errors="replace",
         ) as process:
             for line in process.stdout or ():
-                said.append(line)
+                output.append(line)
                 self.say(line.rstrip())
         if process.returncode != 0:
-            raise layout.extract_spack_error("".join(said))
-        return "".join(said)
+            raise layout.extract_spack_error("".join(output))
+        return "".join(output)
 
 
 def explain_no_answer(product: Program) -> str:
@@ -165,9 +165,9 @@ def write_single_program(directory: Path, place: Path, product: Program) -> None
     common = directory.parent / "common"
     definitions = yaml.safe_load(files.read_text(common / "definitions.yaml"))["definitions"]
     specs = [spec for definition in definitions for spec in definition["programs"]]
-    own = [spec for spec in specs if spec.partition("@")[0] == product.package]
+    package_specs = [spec for spec in specs if spec.partition("@")[0] == product.package]
     include = [str(directory / "machine.yaml"), str(common)]
-    text = yaml.safe_dump({"spack": {**whole, "include": include, "specs": own}}, sort_keys=False)
+    text = yaml.safe_dump({"spack": {**whole, "include": include, "specs": package_specs}}, sort_keys=False)
     (place / "spack.lock").unlink(missing_ok=True)
     files.write_text(place / "spack.yaml", text)
 
@@ -180,7 +180,7 @@ def main(words: list[str]) -> int:
         done = builder.install(program)
         files.write_text(Path(result), json.dumps(asdict(done)))
     except layout.SpackEnvironmentError as error:
-        with suppress(OSError):  # the failure stands without its kind
+        with suppress(OSError):  # the failure is reported without its kind
             installation.write_failure(Path(result).parent, error)
         print(f"{program}: {error}", file=sys.stderr)
         return 1

@@ -1,6 +1,6 @@
-"""What was installed: kept as a stamp beside its solution, found again, and where the programs are.
+"""Records of installations: stamps beside their solutions, and where the programs are.
 
-Of a build in a process of its own, what kind of failure it was is kept too.
+For a build in a separate process, the kind of failure is recorded too.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from spack_envs.layout import SourceError, SpackEnvironmentError
 
 DIGEST = Path("share", "mpicost", "sources.sha256")  #: of an installed mpicost
 RECORD = Path("share", "plumbline", "build.json")
-FAILURE = "failure.json"  #: in the folder of a build that failed; what kind of failure it was
+FAILURE = "failure.json"  #: in the folder of a failed build: the kind of failure
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Installation:
     prefix: str
     spec: str  #: package and hash
     place: str  #: folder of the environment whose solution it was built by
-    key: str  #: of all that it was built by; see :func:`compute_key`
+    key: str  #: hash of everything it was built with; see :func:`compute_key`
 
     @property
     def folder(self) -> Path:
-        """With the executables, or with folders of them."""
+        """The folder with the executables, or with subfolders of them."""
         return Path(self.prefix, PRODUCTS[self.program].folder)
 
     @property
@@ -39,9 +39,9 @@ class Installation:
 
     @property
     def record(self) -> dict[str, str]:
-        """What the executables tell of how they were compiled.
+        """The record of how the executables were compiled.
 
-        :raises SpackEnvironmentError: if it is not there.
+        :raises SpackEnvironmentError: if it is missing.
         """
         path = Path(self.prefix) / RECORD
         try:
@@ -55,7 +55,7 @@ def locate_stamp(place: Path, program: str) -> Path:
 
 
 def write_stamp(done: Installation) -> None:
-    """Keep what was installed. Raises OSError if it cannot be written."""
+    """Record an installation. Raises OSError if that fails."""
     path = locate_stamp(Path(done.place), done.program)
     files.write_text(path, json.dumps(asdict(done), indent=1))
 
@@ -69,7 +69,7 @@ def read_stamp(place: Path, program: str) -> Installation | None:
 
 
 def write_failure(folder: Path, error: SpackEnvironmentError) -> None:
-    """Keep what kind of failure a build ended with. Raises OSError if it cannot be written."""
+    """Record the kind of failure of a build. Raises OSError if that fails."""
     entry = {"without_source": isinstance(error, SourceError)}
     files.write_text(folder / FAILURE, json.dumps(entry))
 
@@ -83,7 +83,7 @@ def is_without_source(folder: Path) -> bool:
 
 
 def compute_key(directory: Path, place: Path) -> str:
-    """Compute the key of an environment, from all that Spack is told and its solution.
+    """Compute the key of an environment, from all of Spack's inputs and its solution.
 
     ``machine.yaml`` names the MPI, the compiler, and the recipes by a digest of their contents.
     """
@@ -101,21 +101,21 @@ def is_present(found: Installation) -> bool:
 
 
 FOLDER = "programs"  #: folder of the records, in a work directory or a session
-UNKNOWN = "unknown"  #: what a program does not tell of its build
+UNKNOWN = "unknown"  #: stands for facts of a build that a program does not record
 
 
 @dataclass(frozen=True)
 class BuiltBinary:
-    """A benchmark program of one environment, and how it was compiled, as far as it tells."""
+    """A benchmark program of one environment, and how it was compiled, as far as recorded."""
 
     environment: str
     name: str
     path: str  #: of the executable, or of the folder with the executables
-    spec: str  #: Spack's package with its hash; ``cmake``, ``site`` or ``wheel`` where it is not Spack's
+    spec: str  #: Spack's package with its hash; ``cmake``, ``site`` or ``wheel`` for other sources
     version: str = UNKNOWN
     compiler: str = UNKNOWN
     flags: str = UNKNOWN
-    source: str = "official"  #: or what a mirror has in its place
+    source: str = "official"  #: or the substitute of a mirror
 
 
 def locate_program_file(work: Path, environment: str, name: str) -> Path:
@@ -128,13 +128,13 @@ def write_program(work: Path, program: BuiltBinary) -> None:
 
 
 def read_program(work: Path, environment: str, name: str) -> BuiltBinary:
-    """Read the record of what was built for an environment. Raises UsageError if nothing was built yet."""
+    """Read the record of a program built for an environment. Raises UsageError if it was not built yet."""
     path = locate_program_file(work, environment, name)
     try:
         return read_record(path, BuiltBinary)
     except (OSError, ValueError):
-        known = sorted(each.parent.name for each in work.glob(f"{FOLDER}/*/{name}.json"))
-        others = f" (built for {', '.join(known)})" if set(known) - {environment} else ""
+        environments = sorted(path.parent.name for path in work.glob(f"{FOLDER}/*/{name}.json"))
+        others = f" (built for {', '.join(environments)})" if set(environments) - {environment} else ""
         fix = f"./plumbline run --environment {environment} builds it{others}"
         raise UsageError(f"{path}: {name} is not built for {environment} yet: {fix}") from None
 
@@ -148,15 +148,15 @@ def find_mpicost_prefix(work: Path, environment: str) -> Path:
 
 
 def keep_installed(root: Path, environment: str, done: Installation) -> BuiltBinary:
-    """Keep where a program is that Spack has built, how it was compiled, and Spack's whole solution.
+    """Record where a program built by Spack is, how it was compiled, and Spack's whole solution.
 
     :param root: a work directory, or that of a session
-    :raises SpackEnvironmentError: if the installation does not tell.
+    :raises SpackEnvironmentError: if the installation has no record.
     """
-    told = done.record
+    record = done.record
     path = done.folder / PRODUCTS[done.program].single
-    facts = {key: told.get(key, "unknown") for key in ("version", "compiler", "flags")}
-    source = told.get("source", "official")
+    facts = {key: record.get(key, "unknown") for key in ("version", "compiler", "flags")}
+    source = record.get("source", "official")
     program = BuiltBinary(environment, done.program, str(path), done.spec, **facts, source=source)
     lock = locate_program_file(root, environment, done.program).with_suffix(".lock")
     files.replace_files({lock: files.read_regular(done.lock)})

@@ -1,8 +1,8 @@
 """Spack below a work directory: its folders, calls and errors, and the recipes that an environment may use.
 
-Only the packages of KNOWN can end up in an environment, and only those of BUILT are ever compiled: a
-missing CMake is an error, not an hour of compiling one. It also is what makes the first use quick: Spack
-indexes some 140 recipes instead of 8500, and solves a problem a tenth as large, with the same answer.
+Only the packages of KNOWN can be in an environment, and only those of BUILT are ever compiled: a missing CMake
+is an error, not an hour of compiling one. This also makes the first use quick: Spack indexes some 140 recipes
+instead of 8500, and solves a problem a tenth as large, with the same result.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ from site_configs.mpi.family import PACKAGES
 from site_configs.programs.program import PRODUCTS
 
 ERROR = re.compile(r"^==> Error: (.*)")
-TELLING = ("error: ", "*** ")  #: in what compilers, configure and make say
-FOLD = re.compile(r"\n {11}")  #: where Spack folds a long line of its extract of a log
+TELLING = ("error: ", "*** ")  #: in messages of compilers, configure and make
+FOLD = re.compile(r"\n {11}")  #: where Spack folds a long line in its extract of a log
 NUMBER = re.compile(r"^\s*(?:>>)?\s*\d+\s+")  #: of a line in Spack's extract of a log
 ADDRESS = re.compile(r"\b(?:https?|ftp|file|ssh|git)://[^\s'\"]+[^\s'\":,.]")
-UNFETCHED = "All fetchers failed"  #: Spack's words where no address has a source
-UNSOLVED = "failed to concretize"  #: Spack's words where what is asked for has no solution
+UNFETCHED = "All fetchers failed"  #: Spack's words if no address has a source
+UNSOLVED = "failed to concretize"  #: Spack's words if a request has no solution
 CAUSES = (re.compile(r"errored with: (.+)"), re.compile(r"^fatal: (?:unable to access '[^']*': )?(.+)"))
 NUMBERED = re.compile(r"^\s+\d+\. (.+)")
 LOG = re.compile(r"^\s+(/\S+/spack-build-out\.txt)\s*$")
@@ -37,51 +37,51 @@ class SpackEnvironmentError(Exception):
 
 
 class SourceError(SpackEnvironmentError):
-    """The source of a program cannot be fetched: on this machine there is nothing to build it from."""
+    """The source of a program cannot be fetched, so this machine has nothing to build it from."""
 
 
 def extract_spack_error(output: str) -> SpackEnvironmentError:
-    """Extract the reason of a failure in one line, with the fix where it is known; never empty.
+    """Extract the reason of a failure in one line, with the fix if known; never empty.
 
     :returns: a ``SourceError`` if a source cannot be fetched.
     """
     lines = FOLD.sub("", output).splitlines()
     place = next((number for number, line in enumerate(lines) if ERROR.match(line)), None)
     if place is None:
-        said = [line.strip() for line in lines if line.strip()]
-        return SpackEnvironmentError(said[-1] if said else "Spack ends without a word")
+        texts = [line.strip() for line in lines if line.strip()]
+        return SpackEnvironmentError(texts[-1] if texts else "Spack ends without a word")
     if UNFETCHED in lines[place]:
         return SourceError(describe_fetch_failure(lines, place))
     return SpackEnvironmentError(describe_build_failure(lines, place))
 
 
 def describe_build_failure(lines: list[str], place: int) -> str:
-    """Describe why something cannot be solved or built, and where all of it is told.
+    """Describe why something cannot be solved or built, with the file that has all of it.
 
-    :param place: of the line with Spack's own reason
+    :param place: index of the line with Spack's own reason
     """
     reason = ERROR.sub(r"\1", lines[place]).strip()
     after = lines[place + 1 :]
     if UNSOLVED in reason:
         numbered = (match[1] for line in after if (match := NUMBERED.match(line)))
         return f"cannot be solved: {next(numbered, reason)}"
-    found = [NUMBER.sub("", line) for line in after if any(word in line for word in TELLING)]
-    found += [line for line in after[:1] if line.startswith(" ")]
-    detail = f": {found[0].strip()}" if found else ""
+    details = [NUMBER.sub("", line) for line in after if any(word in line for word in TELLING)]
+    details += [line for line in after[:1] if line.startswith(" ")]
+    detail = f": {details[0].strip()}" if details else ""
     log = next((f" (all of it: {match[1]})" for line in after if (match := LOG.match(line))), "")
     return f"{reason.rstrip(':')}{detail}{log}"
 
 
 def describe_fetch_failure(lines: list[str], place: int) -> str:
-    """Describe why a source cannot be fetched: the last address that was tried, its answer, and the fix."""
+    """Describe why a source cannot be fetched: the last address tried, its answer, and the fix."""
     addresses = ADDRESS.findall("\n".join(lines[place + 1 :]))
-    causes = (cause for line in lines for each in CAUSES if (cause := each.search(line)))
-    said = next((cause[1].strip() for cause in causes), "no answer")
+    causes = (cause for line in lines for pattern in CAUSES if (cause := pattern.search(line)))
+    answer = next((cause[1].strip() for cause in causes), "no answer")
     address = addresses[-1] if addresses else "its source"
-    return f"cannot be fetched from {address} ({said}): {FIX}"
+    return f"cannot be fetched from {address} ({answer}): {FIX}"
 
 
-#: gnuconfig is a few scripts, for configure on other CPUs than x86.
+#: gnuconfig is a few scripts, for configure on CPUs other than x86.
 BUILT = (*(product.package for product in PRODUCTS.values()), *("compiler-wrapper", "gcc-runtime", "gnuconfig"))
 TOOLS = ("cmake", "ninja", "gmake")
 EXTERNAL = ("gcc", "glibc", "musl", *TOOLS, *(package for package, _ in PACKAGES.values()))
@@ -94,11 +94,11 @@ class Recipes:
     """A closed set of recipes on disk. It never changes: other contents have another folder."""
 
     root: Path
-    closed: tuple[str, ...]  #: packages that are named by the known ones, but must not be built
+    closed: tuple[str, ...]  #: packages that the known ones name, but that must not be built
 
     @property
     def builtin(self) -> Path:
-        """Spack's repository ``builtin``, cut down."""
+        """Spack's repository ``builtin``, reduced."""
         return self.root / "spack_repo" / "builtin"
 
     @property
@@ -108,7 +108,7 @@ class Recipes:
 
     @property
     def index(self) -> Path:
-        """Spack's index of these recipes. It goes by the names of repositories, so it cannot be shared."""
+        """Spack's index of these recipes. It is keyed by the names of repositories, so it cannot be shared."""
         return self.root / "index"
 
 
@@ -117,7 +117,7 @@ def build_closed_recipes(folder: Path, packages: Path, ours: Path) -> Recipes:
 
     :param packages: checkout of Spack's package recipes
     :param ours: our repository, ``spack_envs/spack_repo/plumbline``
-    :raises SpackEnvironmentError: if ``packages`` has not the recipes that are needed.
+    :raises SpackEnvironmentError: if ``packages`` lacks the needed recipes.
     """
     builtin = packages / "repos" / "spack_repo" / "builtin"
     try:
@@ -132,17 +132,17 @@ def build_closed_recipes(folder: Path, packages: Path, ours: Path) -> Recipes:
 
 
 def packages_named(builtin: Path) -> list[Path]:
-    """Return the folders of all packages that the recipe of a package, or its build system, names in a string.
+    """Return the folders of all packages that a known recipe, or its build system, names in a string.
 
-    These are more than it depends on, never fewer; Spack must know each to read the recipe.
+    These are more than it depends on, never fewer; Spack must know all of them to read the recipe.
     """
     folders = {entry.name for entry in os.scandir(builtin / "packages")}
-    known = [name.replace("-", "_") for name in (*BUILT, *EXTERNAL) if name != "mpicost"]
-    texts = [builtin / "packages" / name / "package.py" for name in known]
+    recipe_names = [name.replace("-", "_") for name in (*BUILT, *EXTERNAL) if name != "mpicost"]
+    texts = [builtin / "packages" / name / "package.py" for name in recipe_names]
     texts += sorted((builtin / "build_systems").glob("*.py"))
     names = {name for path in texts for name in NAME_IN_A_STRING.findall(files.read_text(path))}
     named = {name.replace("-", "_") for name in names} & folders
-    return [builtin / "packages" / name for name in sorted(named | set(known))]
+    return [builtin / "packages" / name for name in sorted(named | set(recipe_names))]
 
 
 def is_virtual(package: Path) -> bool:
@@ -159,10 +159,10 @@ def compute_fingerprint(builtin: Path, named: Iterable[Path], ours: Path) -> str
 
 
 def build_attribute(ours: Path, folder: str) -> str:
-    """Build a line for the end of a recipe's class that changes with all code of ours that it may import.
+    """Build a line for the end of a recipe's class that changes with all of our code that it may import.
 
-    Spack's hash of a package sees no more than its own ``package.py``: without this line, programs would not be
-    built again when their flags are changed elsewhere.
+    Spack's hash of a package covers only its own ``package.py``: without this line, programs would not be
+    rebuilt when their flags change elsewhere.
     """
     digest = hashlib.sha256()
     for path in sorted([*ours.glob("*.py"), *ours.glob(f"packages/{folder}/*.py")]):
@@ -178,9 +178,9 @@ def write_closed_recipes(root: Path, builtin: Path, named: Iterable[Path], ours:
             (repository / path.name).symlink_to(path)
         for path in named:
             (repository / "packages" / path.name).symlink_to(path)
-        own = folder / "spack_repo" / ours.name
-        shutil.copytree(ours, own, ignore=shutil.ignore_patterns("__*"))
-        for recipe in own.glob("packages/*/package.py"):
+        copy = folder / "spack_repo" / ours.name
+        shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__*"))
+        for recipe in copy.glob("packages/*/package.py"):
             with recipe.open("a", encoding="utf-8") as file:
                 file.write(build_attribute(ours, recipe.parent.name))
 
@@ -209,7 +209,7 @@ class SpackLayout:
 
     @property
     def facades(self) -> Path:
-        """Prefixes of the MPIs that do not look as Spack expects."""
+        """Prefixes for MPIs that do not look as Spack expects."""
         return self.root / "facades"
 
     @property
@@ -218,19 +218,19 @@ class SpackLayout:
 
     @property
     def mirrored(self) -> Path:
-        """What was unpacked from a mirror, and recipes of sources that it replaces."""
+        """Unpacked parts of a mirror, and recipes of sources that it replaces."""
         return self.root / "mirrored"
 
     @property
     def user_cache(self) -> Path:
-        """What Spack would keep in the home directory."""
+        """What Spack would otherwise keep in the home directory."""
         return self.root / "cache"
 
     def environment(self, name: str) -> Path:
         return self.environments / name
 
     def config(self, recipes: Recipes) -> dict[str, Any]:
-        """Return Spack's section ``config``: every place that Spack writes to."""
+        """Return Spack's section ``config``, with every place that Spack writes to."""
         return {
             "install_tree": {"root": str(self.installed)},
             "build_stage": [str(self.root / "stage")],
@@ -246,7 +246,7 @@ class SpackLayout:
 def spack_environment_variables(
     work: Path, executable: Path, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Return the variables under which Spack writes below ``work`` only.
+    """Return the variables under which Spack writes only below ``work``.
 
     The Python of this process has the solver, which Spack would otherwise download.
     """
@@ -259,7 +259,7 @@ def spack_environment_variables(
 
 
 def read_locked_hash(directory: Path, package: str = PACKAGE) -> str:
-    """Read the hash of a package in an environment's solution; without starting Spack.
+    """Read the hash of a package in an environment's solution, without starting Spack.
 
     :raises SpackEnvironmentError: if there is no solution, or none with the package.
     """

@@ -1,4 +1,4 @@
-"""Run by ``spack -e ENVIRONMENT python``: the sources that its packages are built from, as JSON."""
+"""Run by ``spack -e ENVIRONMENT python``: print the sources that its packages are built from, as JSON."""
 
 import json
 
@@ -6,7 +6,7 @@ import spack.environment
 
 
 def describe_source(spec):
-    """Describe a package: version, and the checksum or commit by which the recipe knows its source."""
+    """Describe a package: its version, and the checksum or commit that identifies its source in the recipe."""
     about = spec.package.versions.get(spec.version, {})
     return {
         "package": spec.name,

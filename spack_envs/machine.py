@@ -1,12 +1,12 @@
 """The Spack environment of one MPI on this machine: its prefix, the compiler and tools, and the file.
 
 Spack builds with ``PREFIX/bin/mpicc`` and looks for ``PREFIX/include/mpi.h``. Debian's MPIs share the prefix
-/usr, where ``mpicc`` is whichever of them is the default: without a facade the wrong one is taken, silently.
-Intel's recipe wants the layout of oneAPI, ``PREFIX/mpi/VERSION/bin``, which the wheels do not have.
+/usr, where ``mpicc`` is the default one of them: without a facade the wrong one is silently used. Intel's
+recipe needs the layout of oneAPI, ``PREFIX/mpi/VERSION/bin``, which the wheels do not have.
 
-It is a copy of ``spack_envs/<family>/spack.yaml`` with a ``machine.yaml`` beside it. Nothing is written to the
-sources. What has not changed is not touched; if something has, the old solution (``spack.lock``) goes, because
-Spack would otherwise build by it for ever.
+The environment is a copy of ``spack_envs/<family>/spack.yaml`` with a ``machine.yaml`` beside it. Nothing is
+written to the sources. Unchanged files are not touched; if something has changed, the old solution
+(``spack.lock``) is removed, because Spack would otherwise use it forever.
 """
 
 import hashlib
@@ -53,10 +53,10 @@ class FacadeMpi(Protocol):
 
 
 def prefix_for_spack(mpi: FacadeMpi, facades: Path) -> Path:
-    """Return the prefix to give to Spack. If it is a substitute prefix, make it below ``facades``.
+    """Return the prefix for Spack. A substitute prefix is made below ``facades``.
 
-    An MPI at another place has another facade: Spack tells installations apart by the prefix of their MPI.
-    Raises OSError if it cannot be made.
+    An MPI at another place has another facade, because Spack distinguishes installations by the prefix of their
+    MPI. Raises OSError if it cannot be made.
     """
     if mpi.family != "intel-mpi" and is_own_prefix(Path(mpi.prefix), Path(mpi.mpicc)):
         return Path(mpi.prefix)
@@ -70,7 +70,7 @@ def prefix_for_spack(mpi: FacadeMpi, facades: Path) -> Path:
 
 
 def is_own_prefix(prefix: Path, mpicc: Path) -> bool:
-    """Return whether ``prefix`` belongs to this MPI alone and has wrapper and header where Spack looks."""
+    """Return whether ``prefix`` belongs to this MPI alone, with wrapper and header where Spack looks."""
     whole = mpicc == prefix / "bin" / "mpicc" and (prefix / "include" / "mpi.h").exists()
     return whole and prefix not in SHARED_PREFIXES
 
@@ -84,7 +84,7 @@ def make_intel_facade(prefix: Path, version: str, facade: Path) -> None:
 
 
 def format_component_version(version: str) -> str:
-    """Format the folder that oneAPI has for a version: two numbers from 2021.11 on, before that all."""
+    """Format oneAPI's folder name for a version: two numbers from 2021.11 on, all of them before."""
     year, _, rest = version.partition(".")
     release = re.match(r"\d+", rest)
     numbers = (int(year) if year.isdecimal() else 0, int(release.group()) if release else 0)
@@ -92,9 +92,9 @@ def format_component_version(version: str) -> str:
 
 
 def make_bin_facade(mpicc: Path, mpiexec: Path, facade: Path) -> None:
-    """Make ``facade/bin/TOOL`` for the tools beside ``mpicc`` with the same ending, and ``include``.
+    """Make ``facade/bin/TOOL`` for the tools beside ``mpicc`` with the same suffix, and ``include``.
 
-    They are scripts, not links, because several MPIs find their files by the name they are called.
+    They are scripts, not links, because several MPIs find their files by the name they are called with.
     """
     ending = mpicc.name.removeprefix("mpicc")
     targets = {tool: mpicc.with_name(tool + ending) for tool in WRAPPERS}
@@ -108,7 +108,7 @@ def make_bin_facade(mpicc: Path, mpiexec: Path, facade: Path) -> None:
 
 
 def find_header_folder(mpicc: Path) -> Path | None:
-    """Find the folder with ``mpi.h`` among those that a wrapper compiles with."""
+    """Find the folder with ``mpi.h`` among the include folders of a wrapper."""
     try:
         done = subprocess.run([mpicc, "-show"], capture_output=True, text=True, timeout=60, check=True)
         words = shlex.split(done.stdout)
@@ -123,20 +123,20 @@ NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 @dataclass(frozen=True)
 class ExternalPackage:
-    """A package that Spack takes as it is. ``compilers`` maps languages to executables."""
+    """A package that Spack uses as it is. ``compilers`` maps languages to executables."""
 
     package: str
     spec: str
     prefix: str
     compilers: dict[str, str] = field(default_factory=dict)
-    modules: tuple[str, ...] = ()  #: that Spack loads where it builds with it
+    modules: tuple[str, ...] = ()  #: that Spack loads when it builds with it
 
 
 def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPackage, ...]:
     """Find GCC, CMake, Ninja and, if it is there, GNU Make, which mpicost does without.
 
     :param folders: where to look; by default beside this Python (the wheels), then PATH.
-    :raises SpackEnvironmentError: naming the one that is missing.
+    :raises SpackEnvironmentError: names the one that is missing.
     """
     if folders is None:
         on_path = [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
@@ -146,22 +146,22 @@ def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPacka
 
 
 def find_gcc(folders: Sequence[Path]) -> ExternalPackage:
-    """Find the first GCC that answers, with C++ and Fortran where they stand beside it."""
+    """Find the first GCC that works, with C++ and Fortran if they are beside it."""
     for folder in list_tool_candidates("gcc", folders):
         version = read_tool_version([str(folder / "gcc"), "-dumpfullversion", "-dumpversion"])
         if version:
             names = {"c": "gcc", "cxx": "g++", "fortran": "gfortran"}
-            found = {
+            compilers = {
                 language: str(folder / name) for language, name in names.items() if is_executable(folder / name)
             }
-            languages = ",".join({"cxx": "c++"}.get(language, language) for language in found)
+            languages = ",".join({"cxx": "c++"}.get(language, language) for language in compilers)
             spec = f"gcc@{version} languages='{languages}'"
-            return ExternalPackage("gcc", spec, str(folder.parent), found)
+            return ExternalPackage("gcc", spec, str(folder.parent), compilers)
     raise SpackEnvironmentError("no gcc on PATH: Spack's environments are compiled with GCC")
 
 
 def find_tool(name: str, folders: Sequence[Path]) -> ExternalPackage:
-    """Find the first ``name`` that answers with its version."""
+    """Find the first ``name`` that prints its version."""
     for folder in list_tool_candidates(name, folders):
         if version := read_tool_version([str(folder / name), "--version"]):
             return ExternalPackage(name, f"{name}@{version}", str(folder.parent))
@@ -177,17 +177,17 @@ def find_make(folders: Sequence[Path]) -> Iterator[ExternalPackage]:
 
 
 def list_tool_candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
-    """List folders that hold ``name`` where a Spack prefix has it, which is in ``bin``."""
+    """List folders with ``name`` that are the ``bin`` of a prefix, as Spack expects."""
     return (folder for folder in folders if folder.name == "bin" and is_executable(folder / name))
 
 
 def is_executable(path: Path) -> bool:
-    """Return whether ``path`` is a file that may be run."""
+    """Return whether ``path`` is an executable file."""
     return path.is_file() and os.access(path, os.X_OK)
 
 
 def read_tool_version(command: list[str], words: str = "") -> str | None:
-    """Read the version number after ``words`` in what a command prints, or None if it fails or prints none."""
+    """Read the version number after ``words`` in a command's output; None if it fails or prints none."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -198,7 +198,7 @@ def read_tool_version(command: list[str], words: str = "") -> str | None:
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 VERSION = re.compile(r"[0-9][A-Za-z0-9_.-]*")
-#: Spack replaces other characters in some of the paths it is given, and expands some.
+#: Spack replaces other characters in some of its paths, and expands some.
 SAFE_PATH = re.compile(r"/[A-Za-z0-9_+./-]*")
 
 
@@ -207,12 +207,12 @@ class SpackEnvironment:
     """A Spack environment that is ready for ``spack -e DIRECTORY install``."""
 
     directory: Path
-    prefix: Path  #: of the MPI, as Spack is told
-    changed: bool  #: whether it will be solved anew
+    prefix: Path  #: of the MPI, as Spack gets it
+    changed: bool  #: whether it will be solved again
 
     @property
     def lock(self) -> Path:
-        """Spack's solution, there after the first install."""
+        """Spack's solution, present after the first install."""
         return self.directory / "spack.lock"
 
 
@@ -224,11 +224,11 @@ def write_environment(
     toolchain: Sequence[ExternalPackage] | None = None,
     sources: MirroredSources | None = None,
 ) -> SpackEnvironment:
-    """Write, or bring up to date, the environment of one MPI.
+    """Write or update the environment of one MPI.
 
     :param work: work directory; everything is below its folder ``spack``
     :param source: root of Plumbline's sources
-    :param sources: of a mirror, which Spack asks first
+    :param sources: of a mirror, which Spack tries first
     :raises SpackEnvironmentError: if it cannot be made on this machine, in one line.
     """
     layout = SpackLayout(work)
@@ -275,9 +275,9 @@ def assemble_environment(
 def check_names(mpi: FacadeMpi, paths: Sequence[Path]) -> None:
     """Refuse what Spack would misread. Raises SpackEnvironmentError naming the value and the fix."""
     if mpi.family not in PACKAGES:
-        known = ", ".join(PACKAGES)
+        families = ", ".join(PACKAGES)
         raise SpackEnvironmentError(
-            f"{mpi.name}: no Spack environment for family {mpi.family!r} (have {known})"
+            f"{mpi.name}: no Spack environment for family {mpi.family!r} (have {families})"
         )
     if not NAME.fullmatch(mpi.name) or mpi.name == "common":
         raise SpackEnvironmentError(f"environment {mpi.name!r}: not a name (letters, digits, _ . + -)")
@@ -291,7 +291,7 @@ def check_names(mpi: FacadeMpi, paths: Sequence[Path]) -> None:
 
 
 def build_mirror_section(sources: MirroredSources | None, address: str | None) -> dict[str, Any]:
-    """Build the section ``mirrors``: ours alone, if there is one, and after it the site's own."""
+    """Build the section ``mirrors``: ours, if there is one, followed by the site's own."""
     site = {"site": {"url": address, "source": True, "binary": False}} if address else {}
     return ({"plumbline": sources.entry} if sources else {}) | site
 
@@ -301,12 +301,12 @@ def build_packages_section(
 ) -> dict[str, Any]:
     """Build the section ``packages``: this MPI and the toolchain as externals, and only BUILT compiled.
 
-    A double colon in Spack's files (one at the end of a key here) drops what a site's own files say.
+    A double colon in Spack's files (one at the end of a key here) overrides the site's own files.
     """
     name, variants = PACKAGES[mpi.family]
     spec = f"{name}@={mpi.version}{variants}"
-    own = ExternalPackage(name, spec, str(prefix), modules=tuple(mpi.modules))
-    externals = [own, *toolchain]
+    mpi_package = ExternalPackage(name, spec, str(prefix), modules=tuple(mpi.modules))
+    externals = [mpi_package, *toolchain]
     given = {external.package for external in externals}
     closed = {*recipes.closed, *TOOLS} - given
     section: dict[str, Any] = {package: {"buildable": False} for package in sorted(closed)}
@@ -327,13 +327,13 @@ def build_external_entry(external: ExternalPackage) -> dict[str, Any]:
 
 
 def render_machine_yaml(name: str, inputs: str, settings: dict[str, Any]) -> str:
-    """Render ``machine.yaml``. Of two repositories with the same package, the one named first counts."""
+    """Render ``machine.yaml``. If two repositories have the same package, the first one counts."""
     head = f"# Written by Plumbline for {name}; changes are overwritten.\n# Other inputs: {inputs[:16]}\n"
     return head + yaml.safe_dump(settings, sort_keys=False, width=1000)
 
 
 def update_directory(directory: Path, wanted: dict[Path, str]) -> bool:
-    """Write what differs; the old solution goes first, so that being killed between leaves no stale one."""
+    """Write what differs; the old solution is removed first, so that a killed process leaves no stale one."""
     changed = any(files.is_different(path, text) for path, text in wanted.items())
     if changed:
         (directory / "spack.lock").unlink(missing_ok=True)

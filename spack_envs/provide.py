@@ -1,10 +1,10 @@
-"""A Spack with its package recipes: found, fetched as the pinned release, or taken from a mirror.
+"""Provide a Spack with its package recipes: found, fetched as the pinned release, or from a mirror.
 
-A fetch that failed is remembered for a day: without a network no session waits for one again.
+A failed fetch is remembered for a day, so that without a network no session waits for one again.
 
-Looked at in this order: $SPACK_ROOT, ``spack`` on PATH, the copy in the user's cache, upstream. The recipes
-are always those of the pinned release, because later ones cannot be used without a network. If the user
-has named a mirror, both are the mirror's, and nothing else is looked at.
+The order of search is $SPACK_ROOT, ``spack`` on PATH, the copy in the user's cache, upstream. The recipes are
+always those of the pinned release, because later ones cannot be used without a network. If the user has named a
+mirror, both come from it, and nothing else is searched.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from postprocess.base import files
 from postprocess.base.processes import run_captured
 from spack_envs.layout import SpackEnvironmentError, build_attribute, spack_environment_variables
 
-ANSWER_SECONDS = 10.0  #: an upstream that has not answered by then is not reachable
+ANSWER_SECONDS = 10.0  #: an upstream that takes longer to answer counts as unreachable
 FETCH_SECONDS = 1800.0
 LEFTOVER_SECONDS = 86400.0
 
@@ -40,14 +40,14 @@ REMEMBERED = 86400.0  #: seconds
 
 
 class FetchError(Exception):
-    """A release cannot be had. The text is one line."""
+    """A release is not available. The text is one line."""
 
 
 def fetch_release(address: str, tag: str, target: Path, timeout: float = ANSWER_SECONDS) -> None:
     """Put the files of ``tag`` into ``target``, unless another process has done so meanwhile.
 
-    :param timeout: seconds that upstream has to give its first answer
-    :raises FetchError: if git is missing, upstream silent or without the tag, or the disk full.
+    :param timeout: seconds that upstream has for its first answer
+    :raises FetchError: if git is missing, upstream does not answer or lacks the tag, or the disk is full.
     """
     refs = [f"refs/tags/{tag}", f"refs/heads/{tag}"]
     if not run_git(["ls-remote", "--", address, *refs], address, timeout).strip():
@@ -79,14 +79,14 @@ def run_git(arguments: list[str], address: str, seconds: float) -> str:
 
 
 def extract_git_error(errors: str) -> str:
-    """Extract what git says is wrong, without the address, which it repeats."""
+    """Extract git's error message without the address, which it repeats."""
     lines = [line for line in errors.splitlines() if line.startswith(("fatal:", "error:"))]
     text = lines[0].partition(": ")[2] if lines else "git failed"
     return re.sub(r"^unable to access '[^']*': ", "", text)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what processes that were killed more than a day ago have left."""
+    """Remove leftovers of processes that were killed more than a day ago."""
     for path in folder.glob(".incoming-*"):
         if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
             shutil.rmtree(path, ignore_errors=True)
@@ -94,33 +94,33 @@ def remove_leftovers(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class RefusedFetches:
-    """What could not be fetched, in a file: when, and why. A file that cannot be read or written is as none."""
+    """A file that records which fetches failed, when, and why. An unusable file counts as empty."""
 
     path: Path
-    again: bool = False  #: whether what failed is tried all the same
+    again: bool = False  #: whether failed fetches are retried all the same
 
     def fetch(self, what: str, attempt: Callable[[], None]) -> None:
         """Fetch something, unless that failed within a day.
 
-        :raises FetchError: with the reason, of then or now
+        :raises FetchError: with the reason, earlier or new
         """
-        known = {} if self.again else self._read()
-        when, reason = known.get(what, (0.0, ""))
+        refusals = {} if self.again else self._read()
+        when, reason = refusals.get(what, (0.0, ""))
         if 0.0 <= time.time() - when < REMEMBERED:
             raise FetchError(reason)
         try:
             attempt()
         except FetchError as error:
-            known = self._read() | {what: (time.time(), str(error))}
+            refusals = self._read() | {what: (time.time(), str(error))}
             with suppress(OSError):
-                files.write_text(self.path, json.dumps(known, indent=1))
+                files.write_text(self.path, json.dumps(refusals, indent=1))
             raise
 
     def _read(self) -> dict[str, tuple[float, str]]:
-        """Read what is remembered; nothing from a file of another form."""
+        """Read the recorded failures; empty if the file has another form."""
         try:
-            told = json.loads(files.read_text(self.path))
-            return {str(key): (float(when), str(why)) for key, (when, why) in told.items()}
+            entries = json.loads(files.read_text(self.path))
+            return {str(key): (float(when), str(why)) for key, (when, why) in entries.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 
@@ -141,7 +141,7 @@ class {name}(Official):
 
 @dataclass(frozen=True)
 class Substitute:
-    """A source that a mirror has in the place of the official one."""
+    """A source that a mirror has instead of the official one."""
 
     package: str
     version: str
@@ -165,7 +165,7 @@ class MirroredSources:
 def unpack_release(archive: Path, sha256: str, root: Path) -> Path:
     """Unpack a release's archive below ``root`` once, and return its folder.
 
-    :raises SpackEnvironmentError: if the archive is not the one with this checksum or cannot be unpacked.
+    :raises SpackEnvironmentError: if the archive does not have this checksum or cannot be unpacked.
     """
     target = root / f"{archive.name.removesuffix('.tar.gz')}-{sha256[:16]}"
     if target.is_dir():
@@ -182,27 +182,27 @@ def unpack_release(archive: Path, sha256: str, root: Path) -> Path:
 
 
 def extract_archive(data: bytes, archive: Path, folder: Path) -> None:
-    """Unpack what was verified, and not what the file may have become meanwhile."""
+    """Unpack the verified bytes, not the file, which may have changed meanwhile."""
     command = ["tar", "-xzf", "-", "--strip-components=1", "--no-same-owner", "-C", str(folder)]
     done = subprocess.run(command, input=data, capture_output=True, check=False)
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["tar failed"]
-        raise SpackEnvironmentError(f"{archive}: cannot be unpacked: {said[0]}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["tar failed"]
+        raise SpackEnvironmentError(f"{archive}: cannot be unpacked: {lines[0]}")
 
 
 def write_repository(root: Path, ours: Path, substitutes: Sequence[Substitute]) -> dict[str, str]:
-    """Write a package repository with the checksums of substitutes; return its name and path, or nothing.
+    """Write a package repository with the checksums of substitutes; return its path by name, or an empty one.
 
-    Spack's own test of a checksum stays on, against another checksum. The hash of a spec goes with
-    it, so that what was built from another source is never taken for the official one.
+    Spack still tests the checksum, against another value. The hash of a spec changes with it, so that a build
+    from another source is never taken for the official one.
 
-    :param ours: our repository; the recipes inherit from its own or, where it has none, from Spack's
+    :param ours: our repository; recipes inherit from it or, if it has none, from Spack's
     """
     if not substitutes:
         return {}
     texts = {substitute.package: write_recipe(substitute, ours) for substitute in substitutes}
     digest = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:8]
-    name = f"mirror_{digest}"  # Spack's index goes by the names of repositories
+    name = f"mirror_{digest}"  # Spack's index is keyed by the names of repositories
     repository = root / name / "spack_repo" / name
     files.write_text(repository / "repo.yaml", f"repo:\n  namespace: {name}\n  api: v2.0\n")
     for package, text in texts.items():
@@ -230,7 +230,7 @@ def find_package_folder(package: str) -> str:
 
 
 OLDEST = (1, 0)
-REFUSED = "spack-refused.json"  #: of the work directory
+REFUSED = "spack-refused.json"  #: in the work directory
 VERSION = re.compile(r"(\d+)\.(\d+)\S*")
 
 
@@ -240,19 +240,19 @@ class Spack:
     packages: Path  #: checkout of the package recipes
     version: str
     origin: str  #: ``mirror``, ``SPACK_ROOT``, ``PATH``, ``cache`` or ``fetched``
-    passed_over: tuple[str, ...] = ()  #: one line for each Spack that was found but not taken
+    passed_over: tuple[str, ...] = ()  #: one line per Spack that was found but not used
 
 
 @dataclass(frozen=True)
 class NoSpack:
-    """No Spack can be had. The reason is one line."""
+    """No Spack is available. The reason is one line."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class PinnedRelease:
-    """A release of one repository, and where its copy is kept."""
+    """A release of one repository, and the place of its copy."""
 
     name: str
     address: str
@@ -262,7 +262,7 @@ class PinnedRelease:
 
 @dataclass(frozen=True)
 class SpackSettings:
-    """What the environment variables say, and where a mirror has been unpacked."""
+    """The settings in environment variables, and the unpacked releases of a mirror."""
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     unpacked: Mapping[str, Path] | None = None  #: folders of releases by name
@@ -299,12 +299,12 @@ def provide_spack(
     unpacked: Mapping[str, Path] | None = None,
     again: bool = False,
 ) -> Spack | NoSpack:
-    """Find or fetch a Spack. Tells ``say`` in one line when it starts to fetch something.
+    """Find or fetch a Spack. Call ``say`` with one line before fetching something.
 
-    :param work: work directory, where the Spacks that are asked for their version may write
+    :param work: work directory, where Spacks may write when asked for their version
     :param environ: environment variables; those of this process by default
-    :param unpacked: folders of releases by name, out of a mirror: these and no others are taken
-    :param again: whether a fetch that failed within a day is tried again
+    :param unpacked: folders of releases by name, from a mirror: only these are used
+    :param again: whether to retry a fetch that failed within a day
     """
     refused = RefusedFetches(work / REFUSED, again)
     settings = SpackSettings(os.environ if environ is None else environ, unpacked)
@@ -327,17 +327,17 @@ def provide_spack(
 def iter_spack_candidates(
     settings: SpackSettings, say: Callable[[str], None], refused: RefusedFetches
 ) -> Iterator[tuple[str, Path]]:
-    """Yield executables to try, each with its origin. Fetch only if none before was taken.
+    """Yield executables to try, with their origins. Fetch only if none before was accepted.
 
-    :raises FetchError: if upstream cannot be had.
+    :raises FetchError: if upstream is not available.
     """
     if settings.unpacked is not None:
         yield "mirror", settings.spack.copy / "bin" / "spack"
         return
     if root := settings.environ.get("SPACK_ROOT"):
         yield "SPACK_ROOT", Path(root, "bin", "spack")
-    if found := shutil.which("spack", path=settings.environ.get("PATH", "")):
-        yield "PATH", Path(found).absolute()
+    if spack := shutil.which("spack", path=settings.environ.get("PATH", "")):
+        yield "PATH", Path(spack).absolute()
     origin = "cache" if settings.spack.copy.is_dir() else "fetched"
     yield origin, obtain_release(settings.spack, say, refused) / "bin" / "spack"
 
@@ -345,9 +345,9 @@ def iter_spack_candidates(
 def obtain_release(
     release: PinnedRelease, say: Callable[[str], None], refused: RefusedFetches | None = None
 ) -> Path:
-    """Obtain the cached copy of a release, fetched if it is not there.
+    """Return the cached copy of a release, fetched if it is missing.
 
-    :param refused: what could not be fetched a while ago; None tries in any case
+    :param refused: earlier failures; None tries in any case
     :raises FetchError: in one line.
     """
 
@@ -364,7 +364,7 @@ def obtain_release(
 
 
 def read_spack_version(executable: Path, work: Path, environ: Mapping[str, str]) -> str:
-    """Read what ``spack --version`` prints; empty if it cannot be started or says nothing."""
+    """Read the output of ``spack --version``; empty if it cannot be started or prints nothing."""
     quiet = spack_environment_variables(work, executable, environ) | {"PYTHONPATH": "", "PYTHONHOME": ""}
     command = [str(executable), "--version"]
     try:
@@ -377,7 +377,7 @@ def read_spack_version(executable: Path, work: Path, environ: Mapping[str, str])
 
 
 def explain_rejected_spack(version: str) -> str:
-    """Explain why a Spack of this version is not taken; empty if it is."""
+    """Explain why a Spack of this version is not used; empty if it is."""
     match = VERSION.fullmatch(version)
     if not match:
         return "does not tell its version"

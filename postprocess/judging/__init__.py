@@ -1,4 +1,4 @@
-"""From the files of a launch to verdicts: outcomes, rules, confirmation runs, common causes.
+"""Turn the files of a launch into verdicts: outcomes, rules, confirmation runs, common causes.
 
 What decides which verdict:
 

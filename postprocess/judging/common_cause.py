@@ -1,12 +1,13 @@
 """Find a common cause that slows many cases together, and narrow it down, so that it is reported once.
 
 The cases of a launch are not independent: what disturbs a launch disturbs all of them. How far their median
-moves from launch to launch is therefore taken from the launches of the calibration, as it moved there; of
-independent cases it would be far less, and every second night an alarm. What sessions have in common comes on
-top. Where the launches behind the references are not told, the cases count as one.
+moves from launch to launch is therefore taken from the launches of the calibration; independent cases would
+move far less, and every second night would raise an alarm. What sessions have in common is added. Where the
+launches behind the references are unknown, the cases count as one.
 
-A partition on which everything is 7% slower has one fault and not a hundred. It is looked for among the cases
-of a partition as a whole and of each environment, program, class of sizes and node set; no band need be left.
+If everything on a partition is 7% slower, that is one fault and not a hundred. The search covers the cases of a
+partition as a whole and of each environment, program, class of sizes and node set; no case need be outside its
+band.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ from postprocess.stats.sessions import DAY_SHARE, estimate_session_spread
 
 FLOOR = math.log1p(0.03)  #: smaller shifts are not judged in one night
 COMMON_SHARE = 0.2  #: share of slow cases above which there is a common cause
-COMMON_CASES = 10  #: at least, before one cause is spoken of
-#: Of the variance between sessions, what the median of all cases has: 0.16 to 0.58 in twelve nights of three
-#: MPIs on a virtual machine
+COMMON_CASES = 10  #: the fewest cases that make a common cause
+#: Share of the variance between sessions that the median of all cases has: 0.16 to 0.58 in twelve nights of
+#: three MPIs on a virtual machine
 COMMON_PART = 0.5
 
 
@@ -68,22 +69,22 @@ class JudgedSlowdown:
 
     @property
     def firm(self) -> bool:
-        """Whether enough launches are behind its reference for small shifts to mean anything."""
+        """Whether its reference has enough launches for small shifts to mean anything."""
         return self.error > 0 and self.result.reference_launches >= ENOUGH_LAUNCHES
 
 
 @dataclass(frozen=True)
 class CommonShift:
-    """The common shift of some cases: the median of their logarithms of slowdown, and its probability."""
+    """What the slowdowns of some cases have in common: the median of their logarithms, and its probability."""
 
     log: float
-    p: float  #: probability of so large a median if nothing has changed; 1 if unknown
-    p_many: float  #: probability of so large a quantile, the one that a fifth of the cases exceed
+    p: float  #: probability of a median this large if nothing has changed; 1 if unknown
+    p_many: float  #: probability of a quantile this large, the one that a fifth of the cases exceed
     slow: int  #: cases that are slow by themselves
     cases: int
 
     def is_many(self, alpha: float) -> bool:
-        """Return whether too many are slow for each to have a cause of its own, at the level ``alpha``."""
+        """Return whether too many cases are slow for separate causes, at the level ``alpha``."""
         share = self.slow > COMMON_SHARE * self.cases
         return self.slow >= COMMON_CASES and share and self.p_many < alpha
 
@@ -95,39 +96,39 @@ class CommonShift:
 def collect_slowdowns(
     results: Sequence[CaseResult], catalog: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
 ) -> list[JudgedSlowdown]:
-    """Collect the cases that were judged by measured references, controls too; simulated time has no spread."""
+    """Collect the cases that were judged by measured references, controls included, but not exact times."""
     values: dict[int, dict[str, tuple[list[float], list[float | None]]]] = {}
-    found = []
+    slowdowns = []
     for result in results:
         reference_set = catalog.find_set(result.case)
         reference = catalog.reference(result.case, result.core_latency)
         factor = result.slowdown
         if result.verdict not in JUDGED or not (reference_set and reference and factor) or reference.exact:
             continue
-        known = values.setdefault(id(reference_set), {})
-        if not known:
-            known.update(collect_values(reference_set))
+        by_case = values.setdefault(id(reference_set), {})
+        if not by_case:
+            by_case.update(collect_values(reference_set))
         spread = reference.moderated[0] if reference.launches > 1 else 0.0
-        own = spread * math.sqrt(1.0 + 1.0 / reference.launches)
+        within = spread * math.sqrt(1.0 + 1.0 / reference.launches)
         between = 0.0
         if reference.session_prior and reference.launches > 1:
             apart = (1.0 + DAY_SHARE) * (1.0 + 1.0 / reference.sessions)
             between = estimate_session_spread(reference) * math.sqrt(apart)
-        error = math.hypot(own, between)
+        error = math.hypot(within, between)
         session = (between / error) ** 2 if error else 0.0
-        earlier, latencies = known.get(result.case.key, ([], []))
+        earlier, latencies = by_case.get(result.case.key, ([], []))
         moves = compute_log_deviations(earlier, latencies, result.unit)
         there = hosts.get(result.case, ())
-        found.append(JudgedSlowdown(result, there, math.log(factor), error, moves, session))
-    return found
+        slowdowns.append(JudgedSlowdown(result, there, math.log(factor), error, moves, session))
+    return slowdowns
 
 
 def collect_values(reference_set: ReferenceSet) -> dict[str, tuple[list[float], list[float | None]]]:
-    """Collect values (in their units) and core latencies (s) of all launches behind references, by case."""
+    """Collect the values (in their units) and core latencies (s) of all launches behind references, by case."""
     return {
         key: (list(values), provenance.find_core_latencies(calibration, key))
-        for told in reference_set.provenance["programs"].values()
-        for calibration in provenance.list_calibrations(told)
+        for record in reference_set.provenance["programs"].values()
+        for calibration in provenance.list_calibrations(record)
         for key, values in provenance.list_values(calibration).items()
     }
 
@@ -135,24 +136,24 @@ def collect_values(reference_set: ReferenceSet) -> dict[str, tuple[list[float], 
 def compute_log_deviations(
     values: Sequence[float], latencies: Sequence[float | None], unit: str
 ) -> tuple[float, ...]:
-    """Compute by how much (log) each launch was slower than the mean of those whose ranks lay alike.
+    """Compute by how much (ln) each launch was slower than the mean of the launches with the same placement.
 
-    :param latencies: time from core to core of each launch, in seconds, or None
+    :param latencies: core-to-core latency of each launch in seconds, or None
     """
     if len(values) < 2 or min(values) <= 0:
         return ()
     logs = np.array([math.log(compute_slowdown(value, 1.0, unit)) for value in values])
     for place in group_placements(latencies):
-        some = list(place.members)
-        logs[some] -= logs[some].mean()
+        members = list(place.members)
+        logs[members] -= logs[members].mean()
     return tuple(map(float, logs))
 
 
 def estimate_shift(some: Sequence[JudgedSlowdown]) -> CommonShift:
-    """Estimate what these cases have in common.
+    """Estimate what the slowdowns of these cases have in common.
 
-    The launches of a reference of few say nothing of small shifts; but their bands are so wide that many
-    cases beyond them are many.
+    The launches of references with few of them say nothing about small shifts; but their bands are so wide that
+    many cases outside them mean something.
     """
     slow = sum(slowdown.slow for slowdown in some)
     firm = [slowdown for slowdown in some if slowdown.firm]
@@ -164,34 +165,34 @@ def estimate_shift(some: Sequence[JudgedSlowdown]) -> CommonShift:
 
 
 def compute_shift_probability(some: Sequence[JudgedSlowdown], share: float) -> float:
-    """Compute how likely so large a quantile of the standardised logarithms is if nothing has changed.
+    """Compute how likely a quantile of the standardised logarithms this large is if nothing has changed.
 
-    :param some: cases of references of enough launches
-    :param share: of the cases that lie below the quantile; 0.5 is the median
+    :param some: cases whose references have enough launches
+    :param share: share of the cases below the quantile; 0.5 is the median
     """
     tonight = float(np.quantile([slowdown.log / slowdown.error for slowdown in some], share))
     launches, number = Counter(len(slowdown.moves) for slowdown in some).most_common(1)[0]
     if launches < ENOUGH_LAUNCHES or 2 * number <= len(some):
         least = min(slowdown.result.reference_launches for slowdown in some)
         return float(scipy.special.stdtr(least - 1.0, scipy.special.ndtri(share) - tonight))
-    told = [slowdown for slowdown in some if len(slowdown.moves) == launches]
-    tonight = float(np.quantile([slowdown.log / slowdown.error for slowdown in told], share))
-    usual = np.quantile([standardise_deviations(slowdown) for slowdown in told], share, axis=0)
+    recorded = [slowdown for slowdown in some if len(slowdown.moves) == launches]
+    tonight = float(np.quantile([slowdown.log / slowdown.error for slowdown in recorded], share))
+    usual = np.quantile([standardise_deviations(slowdown) for slowdown in recorded], share, axis=0)
     beyond = tonight - usual.mean()
-    session = float(np.median([slowdown.session for slowdown in told]))
-    own = (1.0 - session) * float(usual.var(ddof=1)) * (1.0 + 1.0 / launches)
+    session = float(np.median([slowdown.session for slowdown in recorded]))
+    within = (1.0 - session) * float(usual.var(ddof=1)) * (1.0 + 1.0 / launches)
     between = session * COMMON_PART
-    if own + between <= 0:
+    if within + between <= 0:
         return 1.0
-    degrees = (own + between) ** 2 / (own**2 / (launches - 1.0) + between**2 / ELSEWHERE)
-    return float(scipy.special.stdtr(degrees, -beyond / math.sqrt(own + between)))
+    degrees = (within + between) ** 2 / (within**2 / (launches - 1.0) + between**2 / ELSEWHERE)
+    return float(scipy.special.stdtr(degrees, -beyond / math.sqrt(within + between)))
 
 
 def standardise_deviations(one: JudgedSlowdown) -> list[float]:
-    """Standardise launches of a calibration, which lie closer to their own mean than a new launch does."""
+    """Standardise the launches of a calibration, which lie closer to their own mean than a new launch does."""
     launches = len(one.moves)
-    own = one.error * math.sqrt(1.0 - one.session)
-    error = own * math.sqrt((1.0 - 1.0 / launches) / (1.0 + 1.0 / launches))
+    within = one.error * math.sqrt(1.0 - one.session)
+    error = within * math.sqrt((1.0 - 1.0 / launches) / (1.0 + 1.0 / launches))
     return [move / error for move in one.moves]
 
 
@@ -199,13 +200,13 @@ def exclude_controls(some: Sequence[JudgedSlowdown]) -> list[JudgedSlowdown]:
     return [slowdown for slowdown in some if not is_control(slowdown.case)]
 
 
-LOOK_BACK = timedelta(days=60)  #: that history is searched for the onset
+LOOK_BACK = timedelta(days=60)  #: how far back history is searched for the onset
 COLUMNS = ("session", "started_utc", "mode", "key", "verdict", "value", "unit", "hosts")
 
 
 @dataclass(frozen=True)
 class ShiftedNight:
-    """How much slower the cases of a cause were in a night before, on the logarithm."""
+    """How much slower the cases of a cause were in an earlier night, as a logarithm."""
 
     started_utc: str
     log: float
@@ -215,8 +216,7 @@ class ShiftedNight:
 def find_onset(cause: CommonCause, history: pl.DataFrame) -> str:
     """Find the onset of a cause, such as ``since 2026-11-20 (not yet 2026-11-19, on c, d)``; empty if unknown.
 
-    :param history: earlier launches of these cases, as
-        :func:`postprocess.results.query.read_headlines` gives them
+    :param history: earlier launches of these cases, from :func:`postprocess.results.query.read_headlines`
     """
     past = list_shifted_nights(cause, history)
     half = math.log1p(cause.shift) / 2
@@ -245,7 +245,7 @@ def find_onset_in_store(store: Path, cause: CommonCause) -> str:
 def list_shifted_nights(cause: CommonCause, history: pl.DataFrame) -> list[ShiftedNight]:
     """List the nights that measured at least half of the cases of a cause, the oldest first.
 
-    Values are held against today's references: what was the reference in a night is no matter here.
+    Values are compared with today's references, whatever the reference was in that night.
     """
     centers = pl.DataFrame(
         {
@@ -258,10 +258,10 @@ def list_shifted_nights(cause: CommonCause, history: pl.DataFrame) -> list[Shift
             ],
         }
     )
-    found = (
+    nights = (
         history.filter(
             pl.col("mode").is_in(NIGHTS),
-            pl.col("verdict").is_in([str(each) for each in JUDGED]),
+            pl.col("verdict").is_in([str(verdict) for verdict in JUDGED]),
             pl.col("value") > 0,
         )
         .join(centers, on=["key", "unit"])
@@ -278,56 +278,56 @@ def list_shifted_nights(cause: CommonCause, history: pl.DataFrame) -> list[Shift
     )
     return [
         ShiftedNight(row["started_utc"], row["log"], list_node_names(row["hosts"]))
-        for row in found.iter_rows(named=True)
+        for row in nights.iter_rows(named=True)
     ]
 
 
 def list_node_names(sets: list[str]) -> tuple[str, ...]:
-    """List the nodes that are named in some node sets, each joined by commas."""
-    return tuple(sorted({name for each in sets for name in (each or "").split(",") if name}))
+    """List the nodes that occur in some node sets, which are lists joined by commas."""
+    return tuple(sorted({name for node_set in sets for name in (node_set or "").split(",") if name}))
 
 
 def format_night_date(night: ShiftedNight, timed: bool = False) -> str:
-    """Format the day on which a night began; with the minute where another night of that day is named, too."""
+    """Format the date on which a night began; with the minute if ``timed``."""
     day, _, clock = night.started_utc.partition("T")
     return f"{day} {clock[:5]} UTC" if timed else day
 
 
-#: Probability that a healthy night shows a cause in its own launches, by all ways of looking together, if what
-#: launches have in common is normal; of heavy tails it is a few times that
+#: Probability that a healthy night shows a cause in its own launches, over all ways of looking, if what
+#: launches have in common is normally distributed; with heavy tails it is a few times that
 #: (``tests/statistical/simulated_causes.py``).
 ALPHA = 0.001
-PROBE_CASES = 10  #: cases that are measured again, for all that have the cause in common
-LEFT_OUT = 10  #: one in so many, the slowest, is never one of them
-MOST_CAUSES = 3  #: of a partition; more would be noise
+PROBE_CASES = 10  #: cases that are measured again, for all that share the cause
+LEFT_OUT = 10  #: one in this many, the slowest, is never measured again
+MOST_CAUSES = 3  #: on a partition; more would be noise
 DIMENSIONS: Mapping[str, Callable[[JudgedSlowdown], Hashable]] = {
-    "environments": lambda each: each.case.environment,
-    "programs": lambda each: each.case.program,
-    "sizes": lambda each: group_of(each.case)[1],
-    "nodes": lambda each: each.hosts,
+    "environments": lambda slowdown: slowdown.case.environment,
+    "programs": lambda slowdown: slowdown.case.program,
+    "sizes": lambda slowdown: group_of(slowdown.case)[1],
+    "nodes": lambda slowdown: slowdown.hosts,
 }
 
 
 @dataclass(frozen=True)
 class CommonCause:
-    """Cases of one partition that are slower together, by ``shift``. An empty tuple of a part means all."""
+    """Cases of one partition that are slower together, by ``shift``. An empty tuple of parts means all."""
 
     partition: str
     shift: float  #: as a fraction: 0.07 is 7% slower
-    #: every judged case that it is about, slow by itself or not
+    #: every judged case that it affects, slow by itself or not
     members: tuple[JudgedSlowdown, ...]
-    controls: tuple[JudgedSlowdown, ...]  #: those that were judged at the same place
-    clear: bool  #: the median case is slower; else just many are, by ``shift`` in their median
+    controls: tuple[JudgedSlowdown, ...]  #: those judged at the same place
+    clear: bool  #: the median case is slower; otherwise many are, by a median of ``shift``
     environments: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
-    #: classes of sizes, as :func:`postprocess.stats.priors.group_of` has them
+    #: classes of sizes, as :func:`postprocess.stats.priors.group_of` numbers them
     sizes: tuple[int, ...] = ()
     nodes: tuple[tuple[str, ...], ...] = ()  #: node sets
-    since: str = field(default="", compare=False)  #: its onset, by the history
+    since: str = field(default="", compare=False)  #: its onset, from the history
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """Every judged case that it is about."""
+        """Every judged case that it affects."""
         return tuple(member.case for member in self.members)
 
     @property
@@ -337,26 +337,26 @@ class CommonCause:
 
     @property
     def slow(self) -> tuple[Case, ...]:
-        """Those of its cases that are beyond their bands."""
+        """Its cases that are outside their bands."""
         return tuple(member.case for member in self.members if member.slow)
 
     @property
     def explained(self) -> tuple[Case, ...]:
-        """Those that are beyond their bands by it alone."""
+        """The cases that are outside their bands because of it alone."""
         return tuple(member.case for member in self.members if member.slow and self.explains(member))
 
     @cached_property
     def probe_cases(self) -> tuple[Case, ...]:
-        """Cases drawn at random from those that it would explain, the slowest left out.
+        """Cases drawn at random from those that it would explain, without the slowest.
 
-        What is slow by itself, and what a night happened to show as slowest, says nothing of a cause. The
-        draw follows from the cases alone: each time the same.
+        A case that is slow by itself, or that happened to be the slowest of a night, says nothing about a
+        cause. The draw depends on the cases alone: it is the same every time.
         """
-        known = [member for member in self.members if member.error > 0]
+        candidates = [member for member in self.members if member.error > 0]
         if not self.clear:
-            known = [member for member in known if member.slow and self.explains(member)]
-        known.sort(key=lambda each: (each.log, each.case))
-        ordinary = sorted(member.case for member in known[: len(known) - len(known) // LEFT_OUT])
+            candidates = [member for member in candidates if member.slow and self.explains(member)]
+        candidates.sort(key=lambda slowdown: (slowdown.log, slowdown.case))
+        ordinary = sorted(member.case for member in candidates[: len(candidates) - len(candidates) // LEFT_OUT])
         draw = random.Random("\n".join(case.key for case in ordinary))
         return tuple(sorted(draw.sample(ordinary, min(PROBE_CASES, len(ordinary)))))
 
@@ -365,26 +365,26 @@ class CommonCause:
         if one.result.band is None or not one.result.reference:
             return False
         center, unit = one.result.reference, one.result.unit
-        limit = max(compute_slowdown(each, center, unit) for each in one.result.band if each > 0)
+        limit = max(compute_slowdown(edge, center, unit) for edge in one.result.band if edge > 0)
         return one.log - math.log1p(self.shift) <= math.log(limit)
 
 
 def find_common_causes(
     results: Sequence[CaseResult], catalog: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
 ) -> list[CommonCause]:
-    """Find what slows many cases of a night together, the most cases first; empty for a healthy night.
+    """Find what slows many cases of a night together, the largest causes first; empty if nothing does.
 
-    :param hosts: that each case ran on, as far as that is known
+    :param hosts: hosts on which each case ran, as far as known
     """
-    everything = sorted(collect_slowdowns(results, catalog, hosts), key=lambda each: each.case)
-    places = [list(some) for _, some in groupby(everything, key=lambda e: (e.case.system, e.case.partition))]
-    looks = sum(1 + len(list(list_parts(exclude_controls(some)))) for some in places)
-    found = [cause for some in places for cause in find_partition_causes(some, ALPHA / max(looks, 1))]
-    return sorted(found, key=lambda cause: (-len(cause.members), cause.partition))
+    everything = sorted(collect_slowdowns(results, catalog, hosts), key=lambda slowdown: slowdown.case)
+    places = [list(group) for _, group in groupby(everything, key=lambda e: (e.case.system, e.case.partition))]
+    looks = sum(1 + len(list(list_parts(exclude_controls(place)))) for place in places)
+    causes = [cause for place in places for cause in find_partition_causes(place, ALPHA / max(looks, 1))]
+    return sorted(causes, key=lambda cause: (-len(cause.members), cause.partition))
 
 
 def find_partition_causes(some: Sequence[JudgedSlowdown], alpha: float) -> Iterator[CommonCause]:
-    """Find the causes on one partition: the first, then further ones among the cases that it leaves out."""
+    """Find the causes on one partition: the first, then others among the cases that it does not affect."""
     controls = [slowdown for slowdown in some if is_control(slowdown.case)]
     rest = exclude_controls(some)
     for _ in range(MOST_CAUSES):
@@ -392,7 +392,7 @@ def find_partition_causes(some: Sequence[JudgedSlowdown], alpha: float) -> Itera
         if not is_common_cause(estimate_shift(group), alpha):
             return
         yield build_cause(group, parts, controls, alpha)
-        members = {each.case for each in group}
+        members = {slowdown.case for slowdown in group}
         rest = [slowdown for slowdown in rest if slowdown.case not in members]
 
 
@@ -402,7 +402,7 @@ def is_common_cause(shift: CommonShift, alpha: float) -> bool:
 
 
 def list_parts(some: Sequence[JudgedSlowdown]) -> Iterator[tuple[str, Hashable, list[JudgedSlowdown]]]:
-    """List the parts that are large enough to be looked at, in each way of dividing these cases."""
+    """Yield the parts that are large enough to be examined, for each way of dividing these cases."""
     for name, value_of in DIMENSIONS.items():
         values = sorted({value_of(slowdown) for slowdown in some}, key=str)
         for value in values if len(values) > 1 else ():
@@ -414,15 +414,15 @@ def list_parts(some: Sequence[JudgedSlowdown]) -> Iterator[tuple[str, Hashable, 
 def narrow_cause(
     some: Sequence[JudgedSlowdown], alpha: float, parts: dict[str, tuple]
 ) -> tuple[list[JudgedSlowdown], dict[str, tuple]]:
-    """Narrow a cause to the fewest parts that leave the other cases unshifted; its cases and those parts."""
+    """Narrow a cause to the fewest parts that leave the other cases unshifted; return cases and parts."""
     whole = is_common_cause(estimate_shift(some), alpha)
     by_name: dict[str, list[tuple[Hashable, list[JudgedSlowdown], bool]]] = {}
     for name, value, part in list_parts(some):
         by_name.setdefault(name, []).append((value, part, is_common_cause(estimate_shift(part), alpha)))
     for name, divided in by_name.items():
         slower = [(value, part) for value, part, is_slower in divided if is_slower]
-        group = [each for _, part in slower for each in part]
-        members = {each.case for each in group}
+        group = [slowdown for _, part in slower for slowdown in part]
+        members = {slowdown.case for slowdown in group}
         rest = [slowdown for slowdown in some if slowdown.case not in members]
         if slower and len(slower) < len(divided) and (not whole or is_unshifted(rest, group, alpha)):
             return narrow_cause(group, alpha, {**parts, name: tuple(value for value, _ in slower)})
@@ -430,7 +430,7 @@ def narrow_cause(
 
 
 def is_unshifted(rest: Sequence[JudgedSlowdown], group: Sequence[JudgedSlowdown], alpha: float) -> bool:
-    """Return whether what a cause leaves out is as it always was."""
+    """Return whether the cases that a cause does not affect are as they always were."""
     left = estimate_shift(rest)
     return not left.is_many(alpha) and left.log < estimate_shift(group).log / 2
 
@@ -444,5 +444,5 @@ def build_cause(
     places = {(slowdown.case.environment, slowdown.hosts) for slowdown in group}
     beside = [slowdown for slowdown in controls if (slowdown.case.environment, slowdown.hosts) in places]
     partition = group[0].case.partition
-    told = CommonCause(partition, math.expm1(log), tuple(group), tuple(beside), clear)
-    return replace(told, **parts)
+    cause = CommonCause(partition, math.expm1(log), tuple(group), tuple(beside), clear)
+    return replace(cause, **parts)

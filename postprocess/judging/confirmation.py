@@ -1,8 +1,8 @@
 """Confirmation runs: measure what looks slow again in fresh launches, before it is reported.
 
-Three launches in a hundred leave their band on a healthy machine, which in a night of a thousand cases is up
-to thirty. Five of at most six fresh launches must say the same, and two that do not clear it
-(:mod:`postprocess.stats.detection`): what leaves its band by chance does not do so again and again.
+On a healthy machine, three launches in a hundred leave their band: up to thirty in a night of a thousand cases.
+Five of at most six fresh launches must agree, and two that disagree clear the case
+(:mod:`postprocess.stats.detection`): a value that leaves its band by chance does not do so again and again.
 """
 
 from collections import Counter
@@ -33,9 +33,9 @@ from postprocess.stats import detection
 
 NOT_RUN = "no value (it did not run)"
 NOT_CONFIRMED = "confirmation ended before fresh launches decided on it"
-#: cases that are slow on the same hosts and fine on others, for the hosts to be named
+#: cases that must be slow on the same hosts and fine on others before the hosts are named
 LEAST_CASES_OF_SLOW_NODE = 3
-COLUMNS = 80  #: of a line that says what is slow
+COLUMNS = 80  #: of a line that lists what is slow
 
 Measure = Callable[[Selection], Sequence[FinishedLaunch]]
 Since = Callable[[CommonCause], str]
@@ -44,39 +44,39 @@ Wait = Callable[[], None]
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What a session says after its confirmation runs."""
+    """What a session reports after its confirmation runs."""
 
     results: list[CaseResult]
-    #: confirmed causes in common, one line each; any fails the session
+    #: confirmed common causes, one line each; any of them fails the session
     causes: tuple[str, ...] = ()
-    #: What ended it before all was decided, a signal too: what was not decided until then is suspect
+    #: The exception or signal that ended it before all was decided: what is undecided then is suspect
     ended: BaseException | None = None
 
 
 @dataclass
 class RetestCandidate:
-    """A case whose value was called regressed, and what fresh values say of it.
+    """A case whose value was called regressed, and what fresh values say about it.
 
-    A fresh value is as the first one: of a launch, or the median of as many.
+    A fresh value is like the first one: from one launch, or the median of as many.
     """
 
     result: CaseResult
-    hosts: tuple[str, ...] = ()  #: that it was slow on
-    #: Values beyond the same limit, or why there is none
+    hosts: tuple[str, ...] = ()  #: on which it was slow
+    #: Values beyond the same limit, or why there is no value
     slow: list[str] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)  #: of all that have one
-    fine: list[str] = field(default_factory=list)  #: values that are not
-    #: Why a value may not be held against the reference
+    values: list[float] = field(default_factory=list)  #: of all launches that have one
+    fine: list[str] = field(default_factory=list)  #: values within the limit
+    #: Why a value cannot be compared with the reference
     not_comparable: list[str] = field(default_factory=list)
-    #: Why a value tells nothing: its ranks lay where no reference, or a poor one, judges them
+    #: Why a value says nothing: its ranks lay where no reference, or a poor one, judges them
     displaced: list[str] = field(default_factory=list)
     #: A fresh launch that crashed or received wrong data, which is worse than slow
     failed: CaseResult | None = None
-    elsewhere: bool = False  #: whether all that are fine were measured on other hosts
+    elsewhere: bool = False  #: whether all fine values were measured on other hosts
 
     @property
     def cleared(self) -> bool:
-        """Whether enough fresh launches say that it is not slow."""
+        """Whether enough fresh launches show that it is not slow."""
         return bool(detection.is_cleared(len(self.fine)))
 
     @property
@@ -104,40 +104,42 @@ class RetestCandidate:
                 self.elsewhere = other and (self.elsewhere or len(self.fine) == 1)
 
     def is_of_unsure_place(self, outcome: CaseResult) -> bool:
-        """Return whether a fresh value was judged in another place, by a reference that knows little of it."""
+        """Return whether a fresh value was judged at another place, by a reference with few data."""
         other = outcome.core_latency != self.result.core_latency
         return other and outcome.verdict == Verdict.PROVISIONAL
 
     def is_slow(self, outcome: CaseResult) -> bool:
-        """Return whether a fresh value is slow as the first one was."""
+        """Return whether a fresh value is slow in the same way as the first one."""
         if self.result.by_headline:
             return outcome.slow_headline
         return outcome.verdict not in HEALTHY and not outcome.by_headline
 
     @property
     def known(self) -> Sequence[float]:
-        """Every fresh value; none if one did not arrive, which counts as slow."""
+        """Every fresh value; none if one is missing, which counts as slow."""
         return self.values if len(self.values) == len(self.slow) + len(self.fine) else ()
 
     def decide(self, catalog: ReferenceCatalog, history: SessionHistory, interrupted: bool) -> CaseResult:
-        """Return what is said of the case.
+        """Return the result of the case.
 
-        One that an interrupt left in doubt was slow once, and no more; so was one whose fresh launches lay
-        elsewhere.
+        If an interrupt left a case in doubt, or its fresh launches lay elsewhere, it was slow once, and no
+        more.
         """
         reference = catalog.reference(self.result.case, self.result.core_latency)
-        told = NOT_CONFIRMED if interrupted else self._describe_displaced()
-        if self.decided or self.not_comparable or not told:
+        doubt = NOT_CONFIRMED if interrupted else self._describe_displaced()
+        if self.decided or self.not_comparable or not doubt:
             return decide_suspicion(self.verdict(), self.known, reference, history)
         value = self.result.headline if self.result.by_headline else self.result.value
-        doubted = replace(self.result, reason=f"{self.result.reason}; {told}")
+        doubted = replace(self.result, reason=f"{self.result.reason}; {doubt}")
         return decide_suspicion(doubted, [value] if value else [], reference, history, confirmed=False)
 
     def _describe_displaced(self) -> str:
-        """Describe the fresh launches that say nothing, as they lay elsewhere; empty if there is none."""
+        """Describe the fresh launches that say nothing because they lay elsewhere; empty if there are none."""
         if not self.displaced:
             return ""
-        judging = [f"{len(some)} {word}" for some, word in ((self.slow, "slow"), (self.fine, "fine")) if some]
+        judging = [
+            f"{len(values)} {word}" for values, word in ((self.slow, "slow"), (self.fine, "fine")) if values
+        ]
         others = f" ({' and '.join(judging)} of the others)" if judging else ""
         return f"{plural(len(self.displaced), 'fresh launch', 'es')} could not say{others}: {self.displaced[0]}"
 
@@ -154,8 +156,8 @@ class RetestCandidate:
             counted = f"{plural(number, 'fresh median')} of {median_of} launches"
         if self.cleared:
             where = f" on other nodes than {', '.join(self.hosts)}" if self.elsewhere else ""
-            told = f"{len(self.fine)} of {counted}{where} were not slow: {', '.join(self.fine)}"
-            reason = f"{told}; at first: {self.result.reason}"
+            finding = f"{len(self.fine)} of {counted}{where} were not slow: {', '.join(self.fine)}"
+            reason = f"{finding}; at first: {self.result.reason}"
             slow_on = self.hosts if self.elsewhere else ()
             return replace(self.result, verdict=Verdict.CLEARED, reason=reason, slow_on=slow_on)
         if not self.fine and set(self.slow) == {NOT_RUN}:
@@ -166,10 +168,10 @@ class RetestCandidate:
 
 
 def tell_value(outcome: CaseResult, result: CaseResult) -> tuple[str, float]:
-    """Return a fresh value, or headline, as text, and as it is to the reference of the first one.
+    """Return a fresh value, or headline, as text, and scaled to the reference of the first one.
 
-    The ranks of the fresh launches may have lain elsewhere, where another reference holds: then the text says
-    how the value compares with that one.
+    The ranks of the fresh launches may have lain elsewhere, where another reference applies: then the text
+    compares the value with that one.
     """
     value, home, there = outcome.value, outcome.reference, result.reference
     if result.by_headline:
@@ -194,14 +196,14 @@ def confirm_slow_cases(
     history: SessionHistory = NO_HISTORY,
     wait: Wait = lambda: None,
 ) -> Confirmation:
-    """Measure what looked slow again: ``regressed``, ``suspect`` or ``cleared``, and causes in common.
+    """Measure what looked slow, and common causes, again: ``regressed``, ``suspect`` or ``cleared``.
 
-    :param measure: runs a selection in fresh launches and returns what became of them
-    :param since: says of a common cause when it began; empty if it is not known
-    :param wait: ends when more may be measured of what the first fresh launches left open
+    :param measure: runs a selection in fresh launches and returns the finished ones
+    :param since: says when a common cause began; empty if unknown
+    :param wait: returns when more may be measured of what the first fresh launches left open
 
-    What ends a confirmation run or the wait, a signal too, is returned with what was decided until then; the
-    rest is ``suspect``, unless earlier sessions call it.
+    What ends a confirmation run or the wait, a signal included, is returned with what was decided until then;
+    the rest is ``suspect``, unless earlier sessions decide it.
     """
     hosts = map_hosts(finished)
     second = ConfirmationRun(hosts, count_launches(results), catalog, selection, measure, progress, wait)
@@ -212,20 +214,23 @@ def confirm_slow_cases(
     ended = second.look(slow, retests)
     causes = report_causes(retests, since, progress)
     report_slow_nodes(slow, progress)
-    for line in describe_unavoidable_nodes(each.launch for each in second.made):
+    for line in describe_unavoidable_nodes(run.launch for run in second.made):
         progress.note(line)
-    verdicts = {each.result.case: each.decide(catalog, history, interrupted=ended is not None) for each in slow}
+    verdicts = {
+        candidate.result.case: candidate.decide(catalog, history, interrupted=ended is not None)
+        for candidate in slow
+    }
     results = call_slow_sums(results, catalog, history)
     after = [verdicts.get(result.case, result) for result in results]
     after = apply_failures(after, list_failures(second.made), "in a confirmation run")
-    told = tuple(map(describe_cause, causes))
-    return Confirmation(name_confirmed_causes(after, causes), told, ended)
+    cause_lines = tuple(map(describe_cause, causes))
+    return Confirmation(name_confirmed_causes(after, causes), cause_lines, ended)
 
 
 def leave_in_doubt(
     results: Sequence[CaseResult], catalog: ReferenceCatalog, history: SessionHistory
 ) -> list[CaseResult]:
-    """Return results whose slow cases were not measured again: suspect, unless earlier sessions call them."""
+    """Return the results if nothing slow was measured again: suspect, unless earlier sessions decide."""
     doubted = {
         result.case: RetestCandidate(result).decide(catalog, history, interrupted=True)
         for result in select_candidates(results, catalog)
@@ -238,8 +243,8 @@ def leave_in_doubt(
 class ConfirmationRun:
     """Fresh launches of the cases and common causes that a session must confirm."""
 
-    hosts: Mapping[Case, tuple[str, ...]]  #: that each case ran on
-    counts: Mapping[LaunchPlace, int]  #: launches of one value
+    hosts: Mapping[Case, tuple[str, ...]]  #: on which each case ran
+    counts: Mapping[LaunchPlace, int]  #: launches behind one value
     catalog: ReferenceCatalog
     selection: Selection  #: what the session ran
     measure: Measure
@@ -250,9 +255,9 @@ class ConfirmationRun:
     def look(
         self, suspects: Sequence[RetestCandidate], retests: Sequence[CommonCauseRetest] = ()
     ) -> BaseException | None:
-        """Take fresh launches until all suspects and all causes that are in doubt are decided.
+        """Launch again until all suspects and all doubtful causes are decided.
 
-        Returns what ended it before: a signal, or an error. What was decided until then stays decided.
+        Return what ended it early: a signal, or an error. What was decided until then stays decided.
         """
         try:
             self.decide(suspects, retests)
@@ -261,7 +266,7 @@ class ConfirmationRun:
         return None
 
     def decide(self, suspects: Sequence[RetestCandidate], retests: Sequence[CommonCauseRetest]) -> None:
-        """Take fresh launches, in turns, of what is not decided yet."""
+        """Launch again, in turns, what is undecided."""
         for turn, launches in enumerate(detection.PASSES):
             undecided = [suspect for suspect in suspects if not suspect.decided]
             unclear = [retest for retest in retests if not retest.decided]
@@ -281,9 +286,9 @@ class ConfirmationRun:
                 break
 
     def launched(self, cases: Iterable[Case], values: int) -> Sequence[FinishedLaunch] | None:
-        """Launch these cases again for so many values, if possible off the hosts that they were slow on.
+        """Launch these cases again for a number of values, if possible off the hosts on which they were slow.
 
-        Returns None if nothing was launched.
+        Return None if nothing was launched.
         """
         places = {case: self.hosts.get(case, ()) for case in sorted(cases)}
         self.progress.say(format_slow(list(places)))
@@ -295,7 +300,7 @@ class ConfirmationRun:
 
 
 def format_slow(cases: Sequence[Case]) -> str:
-    """Format which cases are measured again, as many as a line holds: the verdicts will have all keys."""
+    """Format which cases are measured again, as many as fit a line: the verdicts will have all keys."""
     names = [f"{case.label} {size(case.bytes)}" if case.bytes else case.label for case in cases]
     begin = f"slow: measuring {plural(len(cases), 'case')} again"
     lines = (f"{begin}: {first_of(names, most)}" for most in range(len(names), 0, -1))
@@ -311,7 +316,7 @@ def count_launches(results: Iterable[CaseResult]) -> dict[LaunchPlace, int]:
 
 
 def list_failures(fresh: Iterable[FinishedLaunch]) -> list[CaseResult]:
-    """List the cases that a launch failed, beside others or as a whole."""
+    """List the cases that a launch failed, some of them or all."""
     return [
         CaseResult(case, failure.verdict, failure.reason)
         for run in fresh
@@ -321,11 +326,11 @@ def list_failures(fresh: Iterable[FinishedLaunch]) -> list[CaseResult]:
 
 
 def apply_failures(results: Sequence[CaseResult], failed: Iterable[CaseResult], where: str) -> list[CaseResult]:
-    """Return the results, each with the first failure of its case in further launches, if it has not failed.
+    """Return the results, those not failed with the first failure of their case in further launches.
 
-    What came of other launches stands beside it; nothing that went wrong may end in ``pass``.
+    Other launches may have gone well, but nothing that went wrong may end in ``pass``.
 
-    :param where: those launches were, as words for people
+    :param where: those launches took place, as words of a message
     """
     first = {result.case: result for result in reversed(list(failed))}
     return [
@@ -337,7 +342,7 @@ def apply_failures(results: Sequence[CaseResult], failed: Iterable[CaseResult], 
 
 
 def report_causes(retests: Sequence[CommonCauseRetest], since: Since, progress: Progress) -> list[CommonCause]:
-    """Tell every common cause once; return those that fresh launches do not refute."""
+    """Report every common cause once; return those that fresh launches do not refute."""
     confirmed = []
     for retest in retests:
         end = "; fresh launches do not show it, and each case stands by itself" if retest.refuted else ""
@@ -349,28 +354,28 @@ def report_causes(retests: Sequence[CommonCauseRetest], since: Since, progress: 
 
 
 def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]:
-    found: dict[Case, set[str]] = {}
+    hosts: dict[Case, set[str]] = {}
     for run in finished:
         for case in run.launch.cases:
-            found.setdefault(case, set()).update(run.hosts)
-    return {case: tuple(sorted(names)) for case, names in found.items()}
+            hosts.setdefault(case, set()).update(run.hosts)
+    return {case: tuple(sorted(names)) for case, names in hosts.items()}
 
 
 def select_candidates(results: Sequence[CaseResult], catalog: ReferenceCatalog) -> list[CaseResult]:
-    """Select the cases that are slow, without those of exact time, which repeats."""
+    """Select the cases that are slow, except those of exact time, which repeats."""
     slow = [result for result in results if result.verdict == Verdict.REGRESSED]
     references = {result.case: catalog.reference(result.case, result.core_latency) for result in slow}
-    return [result for result in slow if (known := references[result.case]) and not known.exact]
+    return [result for result in slow if (reference := references[result.case]) and not reference.exact]
 
 
 def record_retest(
     suspect: RetestCandidate, values: int, fresh: Sequence[FinishedLaunch], catalog: ReferenceCatalog
 ) -> None:
-    """Let each fresh value say what it has to say of a suspect; one that did not come says so too."""
+    """Count each fresh value for or against a suspect; a missing one counts too."""
     case, median_of = suspect.result.case, max(suspect.result.launches, 1)
     for value in range(values):
-        if some := select_launches_of_value(case, fresh, value, median_of):
-            suspect.count_launch(evaluate_case(case, some, catalog), map_hosts(some)[case])
+        if launches := select_launches_of_value(case, fresh, value, median_of):
+            suspect.count_launch(evaluate_case(case, launches, catalog), map_hosts(launches)[case])
         else:
             suspect.count_launch(None)
 
@@ -380,7 +385,7 @@ def select_retest(
 ) -> Selection:
     """Restrict a selection to the routines of some cases, each where it was slow.
 
-    :param counts: launches of one value at each place
+    :param counts: launches behind one value at each place
     """
     choice = selection.choice | {AGAIN: build_retest_choice(places, places)}
     environments = sorted({case.environment for case in places})
@@ -390,7 +395,7 @@ def select_retest(
 
 
 def report_slow_nodes(suspects: Sequence[RetestCandidate], progress: Progress) -> None:
-    """Name the hosts on which several cases were slow that were fine elsewhere: a sick node looks so."""
+    """Name the hosts on which several cases were slow that were fine elsewhere: they may be sick."""
     cleared = [suspect for suspect in suspects if suspect.cleared and suspect.elsewhere]
     together = Counter(suspect.hosts for suspect in cleared)
     for hosts, number in sorted(together.items()):

@@ -41,15 +41,15 @@ from postprocess.stats.detection import (
 from postprocess.stats.launches import MOVED, limit_slowdown, locate_case
 from postprocess.stats.sessions import assume_sessions
 
-SOON = 3  #: sessions, tonight's included, within which a slowdown is to be called
+SOON = 3  #: sessions, tonight's included, within which a slowdown is to be found
 
 
 def judge_case(
     case: Case, measured: Measurement, reference: Reference | None, resolution: float = 0.0, median_of: int = 1
 ) -> CaseResult:
-    """Hold a value against the band of its reference: of one launch, or the median of several.
+    """Compare a value, of one launch or the median of several, with the band of its reference.
 
-    A value inside its band whose headline is not inside that of the headline is slow as well: few of its trials
+    A value inside its band whose headline is outside the headline's band is slow as well: a few of its trials
     are. ``resolution`` (of the timer, or of what is printed) is in the unit of the value; how far it widens the
     band has a bound (:data:`postprocess.stats.band.COARSEST_CLOCK`). A limit itself is inside the band. The
     caller adds the command that reruns the case.
@@ -76,8 +76,8 @@ def judge_case(
     scatter = compute_scatter(reference, median_of)
     learned = assume_sessions(reference, max(MOST_SESSIONS - reference.sessions, 0))
     detectable, soon, later = (
-        compute_detectable_slowdown(known, median_of, sessions, resolution)
-        for known, sessions in ((reference, 1), (reference, SOON), (learned, LONGEST_RUN))
+        compute_detectable_slowdown(basis, median_of, sessions, resolution)
+        for basis, sessions in ((reference, 1), (reference, SOON), (learned, LONGEST_RUN))
     )
     blind = detectable is None or detectable > BLIND
     verdict, reason = _against(value, reference, limits, median_of, detectable)
@@ -104,7 +104,7 @@ def judge_case(
 def judge_headline(
     result: CaseResult, measured: Measurement, reference: Reference, resolution: float
 ) -> CaseResult:
-    """Hold the headline of a judged value against the limit of headlines."""
+    """Compare the headline of a judged value with the limit of headlines."""
     limits = compute_band(reference, resolution, result.launches)
     result = replace(result, headline_reference=reference.center, headline_limit=limits.slow_limit)
     if result.verdict not in JUDGED - LOOKED_SLOW:
@@ -113,9 +113,9 @@ def judge_headline(
         return result
     compared = format_comparison(measured.headline, reference.center, result.unit)
     mean = f"{quantity(measured.headline, result.unit)} in the mean of the trials is {compared}"
-    center, limit = (quantity(each, result.unit) for each in (reference.center, limits.slow_limit))
-    told = f"{mean} its reference {center}, beyond the limit {limit}; its fast trials are as ever"
-    reason = f"{_count_slow_trials(measured.summary)}: {told}"
+    center, limit = (quantity(edge, result.unit) for edge in (reference.center, limits.slow_limit))
+    comparison = f"{mean} its reference {center}, beyond the limit {limit}; its fast trials are as ever"
+    reason = f"{_count_slow_trials(measured.summary)}: {comparison}"
     return replace(result, verdict=Verdict.REGRESSED, reason=reason, by_headline=True)
 
 
@@ -127,7 +127,7 @@ def _count_slow_trials(summary: TrialSummary | None) -> str:
 
 
 def _difference(case: Case, unit: str, reference: Reference) -> str:
-    """Return why the reference is of something else, in one line; empty if it is of this case."""
+    """Return why the reference is of another case or unit, in one line; empty if it is of this case."""
     for field in fields(Case):
         ours, theirs = getattr(case, field.name), getattr(reference.case, field.name)
         if ours != theirs:
@@ -160,26 +160,29 @@ def _against(
 
 
 def format_rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequence[str] = ()) -> str:
-    """Format the command that measures just this case again, under the same further options."""
+    """Format the command that measures just this case again, with the same further options."""
     words = ["./plumbline", "run", *list_site_words(site)]
     words += [PARTITION.flag, case.partition] if site != LOCAL else []
     words += ["--environment", case.environment]
     sized = any(benchmark.sizes is None for benchmark in launch.benchmarks if benchmark.routine == case.routine)
-    # or is what a run without the option has
-    told: dict[SelectionOption, str | int | None] = {PARTITION: case.partition}
-    told |= {PER_NODE: case.processes, PEERS: 0, BYTES: None if sized else 0}
+    # or what a run without the option measures
+    implied: dict[SelectionOption, str | int | None] = {PARTITION: case.partition}
+    implied |= {PER_NODE: case.processes, PEERS: 0, BYTES: None if sized else 0}
     for option in CHOOSING:
         value = option.value_of(case)
-        words += [option.flag, str(value)] if option.several and value != told.get(option) else []
+        words += [option.flag, str(value)] if option.several and value != implied.get(option) else []
     for flag, (value, usual) in list_conditions(launch, case).items():
         words += [flag, value] if site != "local" or value != usual else []
     others = [word for word in options if word.startswith("--set-env=")]
-    own = [word for word in others if word.startswith(f"--set-env={case.environment}:")]
-    return shlex.join([*words, *(word for word in options if word not in others), *own])
+    of_environment = [word for word in others if word.startswith(f"--set-env={case.environment}:")]
+    return shlex.join([*words, *(word for word in options if word not in others), *of_environment])
 
 
 def list_conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, str]]:
-    """List the options under which a case ran, each with its default. A site may have defaults of its own."""
+    """List the options that set the conditions of a case, each with its value and its default.
+
+    A site may have defaults of its own.
+    """
     counts = {
         TRIAL_COUNT: launch.trials,
         ROUND_COUNT: launch.rounds,
@@ -202,7 +205,7 @@ def evaluate_launches(
     options: Sequence[str] = (),
     calibrating: bool = False,
 ) -> list[CaseResult]:
-    """Give every planned case one result, whatever became of its launches.
+    """Return one result for every planned case, whatever happened to its launches.
 
     :param calibrating: whether these launches made references; see :func:`evaluate_case`
     """
@@ -238,9 +241,9 @@ def evaluate_without_program(case: Case, reason: str, catalog: ReferenceCatalog)
 def evaluate_safely(
     case: Case, launches: Sequence[FinishedLaunch], catalog: ReferenceCatalog, calibrating: bool = False
 ) -> CaseResult:
-    """Evaluate one case as :func:`evaluate_case` does; one that cannot be is ``incorrect``, with the reason.
+    """Evaluate one case as :func:`evaluate_case` does; if that raises, it is ``incorrect``, with the reason.
 
-    Everything is measured by then: a fault here must not lose it, nor the verdicts of other cases.
+    Everything has been measured by then: a fault here must not lose it, nor the verdicts of other cases.
     """
     try:
         return evaluate_case(case, launches, catalog, calibrating)
@@ -251,29 +254,29 @@ def evaluate_safely(
 def evaluate_case(
     case: Case, launches: Sequence[FinishedLaunch], catalog: ReferenceCatalog, calibrating: bool = False
 ) -> CaseResult:
-    """Evaluate one case. A launch that failed decides; otherwise the median is judged.
+    """Evaluate one case. A failed launch decides; otherwise the median is judged.
 
     :param calibrating: whether these very launches made the reference, which therefore judges none of them
     """
     failures = [failure for run in launches if (failure := run.failure(case))]
     for verdict in FAILED_LAUNCH:
-        for each in failures:
-            if each.verdict == verdict:
-                return CaseResult(case, verdict, each.reason)
+        for failed in failures:
+            if failed.verdict == verdict:
+                return CaseResult(case, verdict, failed.reason)
     if left_out := [run for run in launches if run.outcome.verdict == Verdict.SKIPPED]:
         return evaluate_without_program(case, left_out[0].outcome.reason, catalog)
-    measured = [(found, run) for run in launches if (found := run.measurements.get(case.variable))]
+    measured = [(measurement, run) for run in launches if (measurement := run.measurements.get(case.variable))]
     if len(measured) != len(launches):
         return CaseResult(case, Verdict.INCOMPLETE, "no value in a launch that ended well")
-    if any(found.unseen for found, _ in measured):
+    if any(measurement.unseen for measurement, _ in measured):
         return CaseResult(case, Verdict.INCOMPLETE, "printed as 0.00: below the printed resolution")
     alike = select_alike(case, measured, catalog)
     counted = alike or measured
     middle, launch = select_median_launch(counted)
-    middle = take_medians(middle, [found for found, _ in counted])
+    middle = take_medians(middle, [measurement for measurement, _ in counted])
     reference_set = catalog.find_set(case) if catalog.reference(case) else None
     differences = (
-        (find_incomparability(each, case, reference_set) for _, each in measured) if reference_set else ()
+        (find_incomparability(run, case, reference_set) for _, run in measured) if reference_set else ()
     )
     difference = next(filter(None, differences), None)
     unjudged = CaseResult(
@@ -292,7 +295,7 @@ def evaluate_case(
         return show_reference(unjudged, catalog.reference(case, locate_case(middle.core_latency)))
     if not alike and reference_set:
         row = reference_set.references[case]
-        bound = all(is_bound(each.run) for _, each in measured)
+        bound = all(is_bound(run.run) for _, run in measured)
         return judge_elsewhere(unjudged, middle, row, reference_set.shifting, bound)
     if calibrating:
         return tell_calibrated(unjudged, made=reference_set is not None)
@@ -301,7 +304,7 @@ def evaluate_case(
 
 
 def tell_calibrated(result: CaseResult, made: bool) -> CaseResult:
-    """Tell of a case whose launches were to make its reference, whether one was ``made``."""
+    """Return the result of a case whose launches were to make its reference, and whether one was ``made``."""
     if not made:
         return replace(result, verdict=Verdict.NO_REFERENCE, reason="its launches made no reference")
     reason = "measured for its reference, and judged by none"
@@ -309,7 +312,7 @@ def tell_calibrated(result: CaseResult, made: bool) -> CaseResult:
 
 
 def show_reference(result: CaseResult, reference: Reference | None) -> CaseResult:
-    """Show the reference beside a value that is not judged by it; none that is of another unit."""
+    """Show the reference beside a value that it does not judge, unless it has another unit."""
     if reference is None or reference.unit != result.unit:
         return result
     return replace(result, reference=reference.center)
@@ -318,7 +321,7 @@ def show_reference(result: CaseResult, reference: Reference | None) -> CaseResul
 def judge_measurement(
     case: Case, measured: Measurement, launch: FinishedLaunch, catalog: ReferenceCatalog, median_of: int = 1
 ) -> CaseResult:
-    """Judge a value, with the resolution of the launch that it is of."""
+    """Judge a value, with the resolution of its launch."""
     records = launch.outcome.records
     resolution = records.resolution(measured.unit) if records else 0.0
     reference = catalog.reference(case, locate_case(measured.core_latency))
@@ -328,23 +331,23 @@ def judge_measurement(
 def select_alike(
     case: Case, measured: Sequence[tuple[Measurement, FinishedLaunch]], catalog: ReferenceCatalog
 ) -> list[tuple[Measurement, FinishedLaunch]]:
-    """Select the launches that are judged together: of those with one reference the most.
+    """Select the launches that are judged together: the largest group with one reference.
 
-    Launches whose ranks lay elsewhere have another reference, or none. Empty if there are references, and none
-    is of launches that lay alike.
+    Launches whose ranks lay elsewhere have another reference, or none. Empty if there are references, but none
+    for where these launches lay.
     """
     if catalog.reference(case) is None:
         return list(measured)
     groups = group_pairs(
-        (id(reference), (found, launch))
-        for found, launch in measured
-        if (reference := catalog.reference(case, locate_case(found.core_latency)))
+        (id(reference), (measurement, launch))
+        for measurement, launch in measured
+        if (reference := catalog.reference(case, locate_case(measurement.core_latency)))
     )
     return max(groups.values(), key=len, default=[])
 
 
 def take_medians(middle: Measurement, some: Sequence[Measurement]) -> Measurement:
-    """Return the median launch with the medians of all values, and of all headlines."""
+    """Return the median launch with the medians of all values and of all headlines."""
     headlines = [measurement.headline for measurement in some if measurement.headline is not None]
     headline = statistics.median(headlines) if len(headlines) == len(some) else None
     value = statistics.median(measurement.value for measurement in some)
@@ -354,14 +357,14 @@ def take_medians(middle: Measurement, some: Sequence[Measurement]) -> Measuremen
 def judge_elsewhere(
     result: CaseResult, measured: Measurement, row: Reference, shifting: bool = False, bound: bool = False
 ) -> CaseResult:
-    """Judge a value of launches whose ranks lay as those of no reference did.
+    """Judge a value of launches whose ranks lay where those of no reference did.
 
-    If even its best trial is slower than places make it, it is not comparable, unless nothing tells how
-    launches of the reference differ. Else it is provisional if its ranks were moved meanwhile, or if the
+    If even its best trial is slower than placement can explain, it is not comparable, unless the scatter of the
+    reference's launches is unknown. Otherwise it is provisional if its ranks were moved meanwhile, or if the
     machine moves ranks anyway; a calibration makes the place known.
 
     :param shifting: whether launches of its environment lay in several places before
-    :param bound: whether each rank had a CPU of its own, so that it is the machine that moved them
+    :param bound: whether each rank had a CPU of its own, so that the machine itself moved them
     """
     here, there = locate_case(measured.core_latency), row.core_latency
     reason = "its ranks were moved to other cores while it was measured; run it again"
@@ -375,9 +378,9 @@ def judge_elsewhere(
         reason = f"ranks lay on other cores than those of the reference; {fix}"
     fastest = measured.value if measured.best is None else measured.best
     slowdown = compute_slowdown(fastest, row.center, row.unit)
-    single_means = row.launches < 2 and measured.best is None  # either of the two may be disturbed
-    known = not is_blind(row) and not single_means
-    gross = known and slowdown > limit_slowdown(measured.core_latency, row.core_latency)
+    single_means = row.launches < 2 and measured.best is None  # either may be disturbed
+    scatter_known = not is_blind(row) and not single_means
+    gross = scatter_known and slowdown > limit_slowdown(measured.core_latency, row.core_latency)
     if gross:
         reason += "; slower than other cores make it"
     waits = not gross and (moved or shifting or row.few_sessions)
@@ -390,7 +393,7 @@ def judge_elsewhere(
 def find_incomparability(
     finished: FinishedLaunch, case: Case, reference_set: ReferenceSet
 ) -> Incomparability | None:
-    """Find how the conditions of a launch differ from its reference's; None if in nothing that counts."""
+    """Find how a launch's conditions differ from its reference's; None if in nothing that matters."""
     launch = finished.launch
     return reference_set.find_incomparability(finished.conditions, case, launch.accepts, launch.by_hand)
 
@@ -398,7 +401,7 @@ def find_incomparability(
 def select_median_launch(
     measured: Sequence[tuple[Measurement, FinishedLaunch]],
 ) -> tuple[Measurement, FinishedLaunch]:
-    """Select the launch whose headline is the median one (the lower of the middle two)."""
+    """Select the launch with the median value (the lower of the middle two)."""
     ordered = sorted(measured, key=lambda pair: pair[0].value)
     return ordered[(len(ordered) - 1) // 2]
 
@@ -408,22 +411,23 @@ def check_reframe_agrees(
 ) -> CaseResult:
     """Return the result, or ``incorrect`` if ReFrame's own assertion contradicts it.
 
-    ReFrame asserts each launch by itself. So each is held against the band of a launch, and must come out as
-    ReFrame has it. A transport check: both rest on the same band, so it proves that ReFrame was given the right
-    one, and no more. Of the number itself see :func:`postprocess.judging.outcome.compare_transport`.
+    ReFrame asserts each launch by itself, so each is compared with the band of a launch and must agree with
+    ReFrame. This checks transport only: both sides use the same band, so it proves that ReFrame was given the
+    right one. The number itself is checked by :func:`postprocess.judging.outcome.compare_transport`.
     """
-    for found, launch in measured:
-        if not launch.launch.asserted:  # as where programs are held against each other
+    for measurement, launch in measured:
+        if not launch.launch.asserted:  # as where programs are compared with each other
             continue
-        judged = judge_measurement(result.case, found, launch, catalog)
-        own = Verdict.PASS if judged.by_headline else judged.verdict  # ReFrame asserts values alone
-        said = launch.asserted.get(result.case.variable)
-        if said in (Verdict.NO_REFERENCE, Verdict.NOT_COMPARABLE):  # then; the reference may be new
+        judged = judge_measurement(result.case, measurement, launch, catalog)
+        ours = Verdict.PASS if judged.by_headline else judged.verdict  # ReFrame asserts values alone
+        asserted = launch.asserted.get(result.case.variable)
+        if asserted in (Verdict.NO_REFERENCE, Verdict.NOT_COMPARABLE):  # at that time; the reference may be new
             continue
-        if said == Verdict.PROVISIONAL:  # as a plain ReFrame tells what passed by such a reference
-            said = "pass"
-        if said != ("fail" if own == Verdict.REGRESSED else "pass"):
-            reason = f"Plumbline says {own}, ReFrame says {said}: one of them is wrong"
+        # what plain ReFrame says of a value that passed by such a reference
+        if asserted == Verdict.PROVISIONAL:
+            asserted = "pass"
+        if asserted != ("fail" if ours == Verdict.REGRESSED else "pass"):
+            reason = f"Plumbline says {ours}, ReFrame says {asserted}: one of them is wrong"
             return replace(result, verdict=Verdict.INCORRECT, reason=reason)
     return result
 

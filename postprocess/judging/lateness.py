@@ -1,13 +1,13 @@
 """Find who was held up in a launch, and which places are late more often than chance allows.
 
-A launch has places: its nodes, or where these are fewer than three the CPUs of its ranks. Of each kind
-of lateness a place has a value; it is hit if that is far above the others'.
+The places of a launch are its nodes or, with fewer than three nodes, the CPUs of its ranks. A place has a value
+for each kind of lateness; it is hit if its value is far above the others'.
 
-In a launch with h hits among n places, each place is hit with the chance h / n if all are alike. How often a
-place was hit is held against that, and against its own earlier nights. Launches of a night are not independent:
-what holds a node up for minutes hits several in turn. So a place is named only if it was hit in most of the
-launches, or again and again with launches between that were not; then each time counts once. And as many
-launches count once as the longest hold-up of any other place lasted, of few places two at least.
+In a launch with h hits among n places, each place is hit with probability h / n if all are alike. How often a
+place was hit is compared with that, and with its own earlier nights. The launches of a night are not
+independent: what holds a node up for minutes hits several in a row. So a place is named only if it was hit in
+most launches, or repeatedly with unhit launches between; then each period counts once. In the first case, as
+many launches count once as the longest hold-up of any other place lasted, and at least two if places are few.
 """
 
 from collections import defaultdict
@@ -21,29 +21,30 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import Lateness, RankLateness
 from postprocess.stats.detection import compare_shares, compute_tail
 
-WAITED = "waited"  #: share of the launch in which a rank was ready to run and another ran
+WAITED = "waited"  #: share of the launch in which a rank was ready to run while another ran
 LOST = "lost"  #: share of the probe that something took from a rank
-SLOW = "slow"  #: seconds of equal work
-FAR = "far"  #: round trips, over those that are usual in the launch
+SLOW = "slow"  #: seconds for equal work
+FAR = "far"  #: round trips, relative to the usual ones of the launch
 KINDS = (WAITED, LOST, SLOW, FAR)
-LEAST_NODES = 3  #: of which one can differ from the others; of fewer the CPUs are compared
-LEAST_SHARE = 0.01  #: by which the share of a node must exceed what is usual
-#: The same of a CPU: the first one of a node has the launcher, and more interrupts than the others
+LEAST_NODES = 3  #: the fewest among which one can stand out; with fewer, CPUs are compared
+LEAST_SHARE = 0.01  #: by which the share of a node must exceed the usual one
+#: The same for a CPU: the first one of a node has the launcher, and more interrupts than the others
 LEAST_SHARE_OF_CPU = 0.05
-LEAST_WATCHED = 0.5  #: seconds; in a shorter launch its own start is much of what a rank waits for
-LEAST_RATIOS = {WAITED: 2.0, LOST: 2.0, SLOW: 1.1, FAR: 1.5}  #: what is usual
-MOST_HIT = 4  #: one of so many places; where more are hit none stands out
+LEAST_WATCHED = 0.5  #: seconds; in a shorter launch, its own start is much of what a rank waits for
+LEAST_RATIOS = {WAITED: 2.0, LOST: 2.0, SLOW: 1.1, FAR: 1.5}  #: to the usual value
+MOST_HIT = 4  #: one in this many places; if more are hit, none stands out
 
 
 @dataclass(frozen=True)
 class Hit:
     """A place that stood out in a launch."""
 
-    value: float  #: of its kind
-    usual: float  #: of the places of the launch: the lower median
-    at: float  #: seconds since 1970 (UTC): of the longest wait, else of the launch
+    value: float  #: in the unit of its kind
+    usual: float  #: the lower median of the places of the launch
+    at: float  #: seconds since 1970 (UTC): of the longest wait, or of the launch
     rank: int
-    cpus: str  #: that the rank may run on; empty if unknown, named by the place, or of a whole node
+    #: on which the rank may run; empty if unknown, part of the place's name, or those of a whole node
+    cpus: str
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class Watch:
 
     kind: str
     when: float  #: seconds since 1970 (UTC)
-    exact: bool  #: of simulated time, which has no chance
+    exact: bool  #: in simulated time, which has no chance
     count: int  #: of places
-    names: tuple[str, ...]  #: of them; empty if they are many and it is long ago
+    names: tuple[str, ...]  #: of the places; empty if they are many and it is long ago
     hits: dict[str, Hit]  #: by place
 
 
@@ -66,36 +67,36 @@ class _Value:
 
 
 def watch_launch(run: FinishedLaunch) -> Iterator[Watch]:
-    """Find who stood out in a launch, of each kind that it tells."""
-    told = run.lateness
-    if told is None:
+    """Find who stood out in a launch, for each kind of lateness that it recorded."""
+    lateness = run.lateness
+    if lateness is None:
         return
     record = run.run
     places, cpus = _name_places(record["ranks"], len(record["hosts"]))
     nodes = len(record["hosts"]) >= LEAST_NODES
     when = parse_utc(record["date_utc"]).timestamp()
     values = {
-        WAITED: _find_worst(places, told.ranks, lambda rank: _compute_wait(rank, told)),
-        LOST: _find_worst(places, told.ranks, lambda rank: rank.lost / rank.span),
+        WAITED: _find_worst(places, lateness.ranks, lambda rank: _compute_wait(rank, lateness)),
+        LOST: _find_worst(places, lateness.ranks, lambda rank: rank.lost / rank.span),
     }
     if nodes and " + " not in record["cpu_model"]:
-        values[SLOW] = _find_slow(places, told.ranks)
+        values[SLOW] = _find_slow(places, lateness.ranks)
     if nodes:
-        values[FAR] = _find_far([host["name"] for host in record["hosts"]], places, told.reach)
-    for kind, found in values.items():
-        if len(found) > 1:
+        values[FAR] = _find_far([host["name"] for host in record["hosts"]], places, lateness.reach)
+    for kind, by_place in values.items():
+        if len(by_place) > 1:
             least = LEAST_SHARE if nodes else LEAST_SHARE_OF_CPU
             of_rank = nodes and kind in (WAITED, LOST)
-            hits = _find_hits(kind, found, when, cpus if of_rank else [""] * len(cpus), least)
-            yield Watch(kind, when, run.launch.exact, len(found), tuple(sorted(found)), hits)
+            hits = _find_hits(kind, by_place, when, cpus if of_rank else [""] * len(cpus), least)
+            yield Watch(kind, when, run.launch.exact, len(by_place), tuple(sorted(by_place)), hits)
 
 
 def _name_places(ranks: Iterable[Mapping[str, str]], hosts: int) -> tuple[list[str], list[str]]:
-    """Name the place of each rank, and the CPUs that it may run on."""
-    cpus = [each.get("cpus", "") for each in ranks]
+    """Name the place of each rank, and the CPUs on which it may run."""
+    cpus = [rank.get("cpus", "") for rank in ranks]
     if hosts >= LEAST_NODES:
-        return [each["host"] for each in ranks], cpus
-    return [f"CPU {own or 'unknown'} of {each['host']}" for each, own in zip(ranks, cpus, strict=True)], cpus
+        return [rank["host"] for rank in ranks], cpus
+    return [f"CPU {cpu or 'unknown'} of {rank['host']}" for rank, cpu in zip(ranks, cpus, strict=True)], cpus
 
 
 def _compute_wait(rank: RankLateness, told: Lateness) -> float | None:
@@ -105,108 +106,114 @@ def _compute_wait(rank: RankLateness, told: Lateness) -> float | None:
 def _find_worst(
     places: list[str], ranks: Iterable[RankLateness], measure: Callable[[RankLateness], float | None]
 ) -> dict[str, _Value]:
-    """Find the largest value of the ranks of each place; a launch of which one rank tells nothing has none."""
-    found: dict[str, _Value] = {}
+    """Find the largest value among the ranks of each place; empty if a rank has no value."""
+    worst: dict[str, _Value] = {}
     for number, (place, rank) in enumerate(zip(places, ranks, strict=False)):
         value = measure(rank)
         if value is None:
             return {}
-        if place not in found or value > found[place].value:
+        if place not in worst or value > worst[place].value:
             at = max(rank.holds, key=lambda hold: hold[1])[0] if rank.holds else None
-            found[place] = _Value(value, number, at)
-    return found
+            worst[place] = _Value(value, number, at)
+    return worst
 
 
 def _find_slow(places: list[str], ranks: Iterable[RankLateness]) -> dict[str, _Value]:
-    """Find the time of equal work of each place, the median of its ranks."""
+    """Find the time for equal work at each place, the median of its ranks."""
     quanta: dict[str, list[float]] = defaultdict(list)
     for place, rank in zip(places, ranks, strict=False):
         quanta[place].append(rank.quantum)
-    return {place: _Value(median(each), places.index(place)) for place, each in quanta.items()}
+    return {place: _Value(median(seconds), places.index(place)) for place, seconds in quanta.items()}
 
 
 def _find_far(hosts: list[str], places: list[str], reach: Iterable[tuple[float, float]]) -> dict[str, _Value]:
-    """Find the round trips of each host over those usual, of the size of which they are longest."""
+    """Find each host's round trips relative to the usual ones, at the size where the ratio is largest."""
     trips = [*reach]
     if not trips:
         return {}
     usual = [median_low(sizes) for sizes in zip(*trips, strict=True)]
-    values = (max(trip / most for trip, most in zip(each, usual, strict=True)) for each in trips)
+    values = (max(trip / most for trip, most in zip(host_trips, usual, strict=True)) for host_trips in trips)
     return {host: _Value(value, places.index(host)) for host, value in zip(hosts, values, strict=True)}
 
 
 def _find_hits(
     kind: str, found: Mapping[str, _Value], when: float, cpus: list[str], share: float
 ) -> dict[str, Hit]:
-    """Find the places far above what is usual; none if they are more than a few."""
-    usual = median_low(each.value for each in found.values())
+    """Find the places far above the usual value; none if they are more than a few."""
+    usual = median_low(figure.value for figure in found.values())
     least = LEAST_RATIOS[kind] * usual
     if kind in (WAITED, LOST):
         least = max(least, usual + share)
-    hit = {place: each for place, each in found.items() if each.value >= least}
+    hit = {place: figure for place, figure in found.items() if figure.value >= least}
     if len(hit) > max(1, len(found) // MOST_HIT):
         return {}
     return {
-        place: Hit(each.value, usual, each.at if each.at is not None else when, each.rank, cpus[each.rank])
-        for place, each in hit.items()
+        place: Hit(
+            figure.value, usual, figure.at if figure.at is not None else when, figure.rank, cpus[figure.rank]
+        )
+        for place, figure in hit.items()
     }
 
 
-LEVEL = 0.001  #: of naming any place in a night in which all are alike
-LOOKS = 4  #: tonight, tonight and before, again and again, and itself before
+LEVEL = 0.001  #: probability of naming any place in a night in which all are alike
+LOOKS = 4  #: tonight, tonight with earlier nights, repeatedly, and against itself
 LEAST_LAUNCHES = 3
-STEADY = 0.8  #: of the launches
-LEAST_TIMES = 3  #: again and again
+STEADY = 0.8  #: share of the launches
+LEAST_TIMES = 3  #: that count as repeatedly
 LEAST_EARLIER = 10  #: launches of earlier nights, to compare a place with itself
-FEW_PLACES = 4  #: fewer than these, two launches count once at least
+FEW_PLACES = 4  #: with fewer than these, at least two launches count once
 
 
 @dataclass(frozen=True)
 class LatePlace:
-    """A place that is late, and what tells it from chance."""
+    """A place that is late, with the probability that it is so by chance."""
 
     place: str
     kind: str
     hits: int
-    launches: int  #: of which these are
-    earlier: bool  #: whether some of them are of earlier nights
+    launches: int  #: watched, including the hits
+    earlier: bool  #: whether some are of earlier nights
     value: float  #: median of the hits
-    usual: float  #: of the others, likewise
+    usual: float  #: likewise, of the other places
     rank: int  #: in the last hit
     cpus: str
-    chance: float  #: that any place would be named so in a night; 0 in simulated time
+    chance: float  #: that any place would be named like this in a night; 0 in simulated time
     itself: bool = False  #: compared with its own earlier nights, not with the others
 
 
 def find_late_places(tonight: Sequence[Watch], earlier: Sequence[Watch] = ()) -> list[LatePlace]:
-    """Find all late places of a night, of each kind; who both waited and lost is named once.
+    """Find all late places of a night, of each kind; a place that both waited and lost is named once.
 
     :param tonight: all launches of one partition, of all kinds
     :param earlier: what is remembered of earlier nights there
     """
     named = []
     for kind in KINDS:
-        now = sorted((each for each in tonight if each.kind == kind), key=lambda each: each.when)
-        before = sorted((each for each in earlier if each.kind == kind), key=lambda each: each.when)
-        hit = sorted({place for each in now for place in each.hits})
+        now = sorted((watch for watch in tonight if watch.kind == kind), key=lambda watch: watch.when)
+        before = sorted((watch for watch in earlier if watch.kind == kind), key=lambda watch: watch.when)
+        hit = sorted({place for watch in now for place in watch.hits})
         named += [late for place in hit if (late := judge_place(place, kind, now, before)) is not None]
     waited = {late.place for late in named if late.kind == WAITED}
     return [late for late in named if late.kind != LOST or late.place not in waited]
 
 
 def judge_place(place: str, kind: str, now: Sequence[Watch], before: Sequence[Watch]) -> LatePlace | None:
-    """Judge one place by all looks, and return what the most telling one says; None if chance explains all."""
-    own, past = ([each for each in watches if _has(each, place)] for watches in (now, before))
-    if all(each.exact for each in own):  # nothing there is chance
-        return _describe(place, kind, own, False, 0.0) if all(place in each.hits for each in own) else None
-    places = max(each.count for each in own) * LOOKS * len(KINDS)
-    found = [
+    """Judge one place in all ways, and return the most significant result; None if chance explains all."""
+    tonight, past = ([watch for watch in watches if _has(watch, place)] for watches in (now, before))
+    if all(watch.exact for watch in tonight):  # nothing there is chance
+        return (
+            _describe(place, kind, tonight, False, 0.0)
+            if all(place in watch.hits for watch in tonight)
+            else None
+        )
+    places = max(watch.count for watch in tonight) * LOOKS * len(KINDS)
+    findings = [
         late
-        for watches, chance, itself in _look(place, own, past)
+        for watches, chance, itself in _look(place, tonight, past)
         if (corrected := min(1.0, chance * places)) <= LEVEL
-        and (late := _describe(place, kind, watches, watches is not own, corrected, itself))
+        and (late := _describe(place, kind, watches, watches is not tonight, corrected, itself))
     ]
-    return min(found, key=lambda late: late.chance, default=None)
+    return min(findings, key=lambda late: late.chance, default=None)
 
 
 def _has(watch: Watch, place: str) -> bool:
@@ -216,7 +223,7 @@ def _has(watch: Watch, place: str) -> bool:
 def _look(
     place: str, own: Sequence[Watch], past: Sequence[Watch]
 ) -> Iterator[tuple[Sequence[Watch], float, bool]]:
-    """Yield launches in which a place stands out, the chance of that, and whether it is held against itself."""
+    """Yield launches in which a place stands out, their chance, and whether it is compared with itself."""
     both = [*past, *own]
     steady = _is_steady(place, own)
     if steady:
@@ -225,49 +232,49 @@ def _look(
         yield both, _compute_chance(place, both), False
     times = sum(1 for _ in _begin_times(place, both))
     if times >= LEAST_TIMES:
-        chances = [1 / each.count for name in _list_hit(both) for each in _begin_times(name, both)]
+        chances = [1 / watch.count for name in _list_hit(both) for watch in _begin_times(name, both)]
         yield both if past else own, compute_tail(chances, times), False
     if steady and len(past) >= LEAST_EARLIER:
-        hits, hits_before = (sum(place in each.hits for each in watches) for watches in (own, past))
+        hits, hits_before = (sum(place in watch.hits for watch in watches) for watches in (own, past))
         once = _count_once(place, both)
         counts = (hits // once, len(own) // once, -(-hits_before // once), len(past) // once)
         yield own, compare_shares(*counts), True
 
 
 def _is_steady(place: str, watches: Sequence[Watch]) -> bool:
-    hits = sum(place in each.hits for each in watches)
+    hits = sum(place in watch.hits for watch in watches)
     return len(watches) >= LEAST_LAUNCHES and hits >= STEADY * len(watches)
 
 
 def _compute_chance(place: str, watches: Sequence[Watch]) -> float:
     once = _count_once(place, watches)
-    hit = [each for each in watches if each.hits]
-    chances = sorted(len(each.hits) / each.count for each in hit)[::-1]
-    return compute_tail(chances[: -(-len(hit) // once)], sum(place in each.hits for each in hit) // once)
+    hit = [watch for watch in watches if watch.hits]
+    chances = sorted(len(watch.hits) / watch.count for watch in hit)[::-1]
+    return compute_tail(chances[: -(-len(hit) // once)], sum(place in watch.hits for watch in hit) // once)
 
 
 def _count_once(place: str, watches: Sequence[Watch]) -> int:
-    """Count how many launches in turn, of those with a hit, hit another place at most: so many count once."""
-    hit = [each for each in watches if each.hits]
+    """Return the most launches in a row, among those with a hit, that hit another place: so many count once."""
+    hit = [watch for watch in watches if watch.hits]
     others = (name for name in _list_hit(hit) if name != place)
     runs = [
         sum(1 for _ in group)
         for name in others
-        for is_hit, group in groupby(name in each.hits for each in hit)
+        for is_hit, group in groupby(name in watch.hits for watch in hit)
         if is_hit
     ]
-    least = 2 if any(each.count < FEW_PLACES for each in watches) else 1
+    least = 2 if any(watch.count < FEW_PLACES for watch in watches) else 1
     return max([*runs, least])
 
 
 def _list_hit(watches: Sequence[Watch]) -> list[str]:
-    return sorted({place for each in watches for place in each.hits})
+    return sorted({place for watch in watches for place in watch.hits})
 
 
 def _begin_times(place: str, watches: Sequence[Watch]) -> Iterator[Watch]:
-    """Yield the first launch of each time that a place was hit, of all in which it took part."""
-    taken = (each for each in watches if _has(each, place))
-    for hit, group in groupby(taken, key=lambda each: place in each.hits):
+    """Yield the first launch of each period in which a place was hit, of all in which it took part."""
+    taken = (watch for watch in watches if _has(watch, place))
+    for hit, group in groupby(taken, key=lambda watch: place in watch.hits):
         if hit:
             yield next(group)
 
@@ -275,7 +282,7 @@ def _begin_times(place: str, watches: Sequence[Watch]) -> Iterator[Watch]:
 def _describe(
     place: str, kind: str, watches: Sequence[Watch], earlier: bool, chance: float, itself: bool = False
 ) -> LatePlace:
-    hits: list[Hit] = [each.hits[place] for each in watches if place in each.hits]
+    hits: list[Hit] = [watch.hits[place] for watch in watches if place in watch.hits]
     return LatePlace(
         place=place,
         kind=kind,

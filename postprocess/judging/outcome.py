@@ -1,10 +1,10 @@
 """Determine the outcome of a launch: from its exit code, its records, its MPI and ReFrame's report.
 
-Every way in which a launch can go wrong ends here in one verdict for all of its cases. The checks ask
-:func:`assess_launch` while ReFrame runs; the session asks :func:`determine_outcome` afterwards, with ReFrame's
+Every way in which a launch can go wrong ends here in one verdict for all of its cases. The checks call
+:func:`assess_launch` while ReFrame runs; the session calls :func:`determine_outcome` afterwards, with ReFrame's
 report. Both read the raw file, each once: ReFrame needs the numbers that it asserts, and the session needs
-every trial for the store. The session relies on what it read itself, and compares ReFrame's numbers
-with its own.
+every trial for the store. The session relies on what it read itself, and compares ReFrame's numbers with its
+own.
 """
 
 import math
@@ -38,7 +38,7 @@ from site_configs.topology.machine import read_limits
 
 
 def describe_foreign_lines(finished: Iterable[FinishedLaunch]) -> Iterator[str]:
-    """Describe, for each environment and program, how many lines of others there were, and the first."""
+    """Describe how many foreign lines each environment and program had, and the first of them."""
     counts: dict[str, int] = {}
     launches: dict[str, int] = {}
     first: dict[str, str] = {}
@@ -55,15 +55,13 @@ def describe_foreign_lines(finished: Iterable[FinishedLaunch]) -> Iterator[str]:
         )
 
 
-CLOCKS_DIFFER = 60  #: seconds that the clocks of two nodes of a job may differ
+CLOCKS_DIFFER = 60  #: seconds by which the clocks of two nodes of a job may differ
 
 
 def describe_foreign_records(
     launch: PlannedLaunch, session: Path, run: Mapping[str, Any], end: Mapping[str, Any]
 ) -> str:
-    """Describe why records are not of this launch, in one line; empty if they are.
-
-    A plan without a token does not tell.
+    """Describe why records are not of this launch, in one line; empty if they are, or if the plan has no token.
 
     :param run: the first record of mpicost or of a witness, ``end`` the last one
     """
@@ -80,19 +78,22 @@ def describe_foreign_records(
         return f"{launch.span(session)}: does not tell when the launch began and ended; {fix}"
     began, ended = span
     if not began - CLOCKS_DIFFER <= moments[0] <= moments[1] <= ended + CLOCKS_DIFFER:
-        lasted = " to ".join(time.strftime(DATE_FORMAT, time.gmtime(each)) for each in (began, ended))
-        told = f"{run['date_utc']} to {end['ended_utc']}"
-        return f"the records tell of {told}, and the launch was from {lasted}; set the clocks of the nodes"
+        lasted = " to ".join(time.strftime(DATE_FORMAT, time.gmtime(moment)) for moment in (began, ended))
+        recorded = f"{run['date_utc']} to {end['ended_utc']}"
+        return f"the records tell of {recorded}, and the launch was from {lasted}; set the clocks of the nodes"
     return ""
 
 
 def read_moment(text: str) -> int:
-    """Read a date of a record, in seconds since 1970. ValueError if it is none."""
+    """Read a date of a record, in seconds since 1970.
+
+    :raises ValueError: if it is not a date
+    """
     return int(parse_utc(text).timestamp())
 
 
 def read_span(launch: PlannedLaunch, session: Path) -> tuple[int, int] | None:
-    """Read when a launch began and ended, in seconds since 1970; None if its job script did not tell."""
+    """Read when a launch began and ended, in seconds since 1970; None if its job script did not record it."""
     try:
         began, ended = map(int, files.read_text(launch.span(session)).split())
     except (OSError, ValueError):
@@ -100,20 +101,20 @@ def read_span(launch: PlannedLaunch, session: Path) -> tuple[int, int] | None:
     return began, ended
 
 
-#: Exit codes of a program that ran to its end and has no whole result.
+#: Exit codes of a program that ran to its end without a complete result.
 NO_RESULT = {3: "the program could not write its results", 4: "every trial of a case missed its start window"}
 WRONG_DATA = 1  #: exit code of a program that ran to its end and received wrong data
 ALONE = re.compile(rb'"processes":\s*1,')  #: in the run record of a world of one
 SAME = 1e-9  #: relative difference of one number in two processes
 KILLED = 137
 NOT_FOUND = 127  #: exit code of a shell that does not find a command, and of a loader without a library
-TIMED_OUT = (124, KILLED)  #: exit codes of ``timeout``, which ends a start among several of a job
+TIMED_OUT = (124, KILLED)  #: exit codes of ``timeout``, which ends one of several starts of a job
 
 
 def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
     """Judge everything about a launch but its speed, from the files that it left.
 
-    Correctness comes first: wrong data is named even if the program also failed.
+    Correctness comes first: wrong data is reported even if the program also failed.
     """
     code = read_exit_code(launch.ending(session))
     path = launch.witness(session) if launch.benchmarks else launch.records(session)
@@ -145,7 +146,7 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
 
 
 def read_exit_code(path: Path) -> int | None:
-    """Read the program's exit code as the job script wrote it, or None if the script did not get so far."""
+    """Read the program's exit code as the job script wrote it; None if the script did not get that far."""
     try:
         return int(files.read_regular(path))
     except (OSError, ValueError):
@@ -162,9 +163,9 @@ def classify_exit_code(code: int | None, launch: PlannedLaunch) -> LaunchOutcome
     if code in NO_RESULT:
         return fail_launch(Verdict.INCOMPLETE, f"{NO_RESULT[code]} (exit code {code})")
     if code == NOT_FOUND:
-        told = "its launcher, the program or a library of it was not found"
+        cause = "its launcher, the program or a library of it was not found"
         fix = "where it is the launcher, name it by launcher in the environment"
-        return fail_launch(Verdict.CRASHED, f"the program ended with exit code {code}: {told}; {fix}")
+        return fail_launch(Verdict.CRASHED, f"the program ended with exit code {code}: {cause}; {fix}")
     names = {number.value: number.name for number in signal.Signals}
     name = f", {names[code - 128]}" if code - 128 in names else ""
     return fail_launch(Verdict.CRASHED, f"the program ended with exit code {code}{name}")
@@ -179,11 +180,10 @@ def read_contents(path: Path) -> bytes | None:
 
 
 def check_singleton_worlds(launch: PlannedLaunch, data: bytes | None) -> LaunchOutcome | None:
-    """Return the failure of a launch whose processes each ran alone in a world of one; None if they did not.
+    """Return the failure of a launch whose processes each ran in a world of one; None if they did not.
 
-    So it is with a launcher that is not the MPI's.
-
-    All of them write to one file, which need not be whole then: a single run record in it is enough.
+    This happens with a launcher of another MPI. All processes write to one file, which may be damaged then: a
+    single run record in it is enough.
     """
     if launch.processes == 1 or not ALONE.search(data or b""):
         return None
@@ -194,11 +194,11 @@ def check_singleton_worlds(launch: PlannedLaunch, data: bytes | None) -> LaunchO
 
 
 def check_mpi_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRecords) -> LaunchOutcome | None:
-    """Fail a launch whose MPI or processes are not those asked for."""
+    """Fail a launch whose MPI or processes are not those requested."""
     if not is_asked_library(records.mpi_library, launch.library):
-        said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
+        library, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
         fix = "./plumbline setup looks at the MPIs again"
-        return fail_launch(Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}")
+        return fail_launch(Verdict.INCORRECT, f"ran on {library[:80]!r}, not on {wanted[:80]!r}; {fix}")
     if problem := explain_other_interface(launch, records.run):
         return fail_launch(Verdict.INCORRECT, problem)
     ran = (records.processes, records.per_node)
@@ -208,7 +208,7 @@ def check_mpi_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRec
     on_hosts = sorted((host["ranks"] for host in records.run["hosts"]), reverse=True)
     layout = Layout(launch.processes, launch.per_node)
     if on_hosts != layout.ranks_per_host:
-        there, asked = (format_process_counts(each) for each in (on_hosts, layout.ranks_per_host))
+        there, asked = (format_process_counts(numbers) for numbers in (on_hosts, layout.ranks_per_host))
         return fail_launch(Verdict.INCORRECT, f"ran {there} processes on its hosts, not {asked}")
     blocks = [host for host, _ in groupby(rank["host"] for rank in records.run["ranks"])]
     if len(blocks) != len(on_hosts):
@@ -222,30 +222,30 @@ def check_mpi_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRec
 
 
 def explain_other_interface(launch: PlannedLaunch, run: Mapping[str, Any]) -> str:
-    """Explain why a program is not of the binary interface that was asked for; empty if it is.
+    """Explain why a program does not use the requested binary interface; empty if it does.
 
-    A library of the same version that lies elsewhere may be another build. What this node does not see of a
-    compute node's folders is not held against it.
+    A library of the same version elsewhere may be another build. Folders of a compute node that this node does
+    not see are not checked.
     """
-    told = run.get(STANDARD_ABI)
-    if bool(told) != bool(launch.standard_abi):
+    abi = run.get(STANDARD_ABI)
+    if bool(abi) != bool(launch.standard_abi):
         names = {True: "the standard ABI", False: "the MPI's own"}
-        ran, wanted = names[bool(told)], names[bool(launch.standard_abi)]
+        ran, wanted = names[bool(abi)], names[bool(launch.standard_abi)]
         return f"the program's binary interface is {ran}, not {wanted}"
-    if not told or not os.path.isdir(launch.standard_abi):
+    if not abi or not os.path.isdir(launch.standard_abi):
         return ""
-    if os.path.realpath(os.path.join(launch.standard_abi, LIBRARY)) == os.path.realpath(told["library"]):
+    if os.path.realpath(os.path.join(launch.standard_abi, LIBRARY)) == os.path.realpath(abi["library"]):
         return ""
-    return f"ran on {told['library']}, not on the library of {launch.standard_abi}; see LD_LIBRARY_PATH"
+    return f"ran on {abi['library']}, not on the library of {launch.standard_abi}; see LD_LIBRARY_PATH"
 
 
 def is_asked_library(said: str, wanted: str) -> bool:
-    """Return whether the text of an MPI library is of the one that was asked for."""
+    """Return whether the text of an MPI library is that of the requested one."""
     return wanted == ANY_LIBRARY or is_library(said, wanted)
 
 
 def format_process_counts(numbers: Sequence[int]) -> str:
-    """Format processes of each host, runs of equal ones as one word: ``3 x 64 + 1``."""
+    """Format the processes of each host, runs of equal numbers as one term: ``3 x 64 + 1``."""
     runs = ((number, len(list(same))) for number, same in groupby(numbers))
     return " + ".join(str(number) if count == 1 else f"{count} x {number}" for number, count in runs)
 
@@ -271,8 +271,8 @@ def determine_outcome(
 ) -> LaunchOutcome:
     """Determine the outcome of a launch, from its files and ReFrame's report.
 
-    :param entry: what ReFrame reports of this launch; None if it reports nothing.
-    :param blocked: why it could not be run at all, if so (its program did not build).
+    :param entry: what ReFrame reports of this launch; None if nothing.
+    :param blocked: why it could not run at all, if so (its program was not built).
     """
     if not launch.cases:
         return fail_launch(Verdict.SKIPPED, "all of its cases are skipped")
@@ -295,10 +295,10 @@ def determine_outcome(
 
 
 def compare_transport(records: Records, entry: ReportedTest) -> LaunchOutcome | None:
-    """Check that ReFrame asserted the very numbers that the records hold, in their units.
+    """Check that ReFrame asserted exactly the numbers in the records, in their units.
 
-    Both processes compute a number by the same function from the same file. So this proves nothing of the
-    function: it proves that what ReFrame asserted is what this session is about to judge and to store.
+    Both processes compute a number with the same function from the same file. So this proves nothing about the
+    function; it proves that ReFrame asserted what this session is about to judge and store.
     """
     for variable, measured in records.measurements.items():
         value, unit = entry.values.get(variable, (None, ""))
@@ -311,7 +311,7 @@ def compare_transport(records: Records, entry: ReportedTest) -> LaunchOutcome | 
 
 
 def check_timed_out_start(launch: PlannedLaunch, session: Path) -> LaunchOutcome | None:
-    """Return the outcome of a start that was not at its end when its job came to its limit; None if it was."""
+    """Return the outcome of a start that was still running at the limit of its job; None if it had ended."""
     if not launch.start:
         return fail_launch(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
     if read_exit_code(launch.ending(session)) is None:
@@ -330,9 +330,9 @@ def classify_rejected(launch: PlannedLaunch, entry: ReportedTest) -> LaunchOutco
 def classify_not_run(
     launch: PlannedLaunch, session: Path, entry: ReportedTest, blocked: BlockedTest | None
 ) -> LaunchOutcome | None:
-    """Classify a launch that was not run to its end; for parameters see :func:`determine_outcome`.
+    """Classify a launch that did not run to its end; for parameters see :func:`determine_outcome`.
 
-    A job that ran out of its time may have ended some of its starts before.
+    A job that ran out of time may have finished some of its starts.
     """
     if entry.timed_out and (unended := check_timed_out_start(launch, session)):
         return unended

@@ -1,7 +1,7 @@
-"""What is measured again for a common cause, and how causes are described.
+"""Measure a common cause again, and describe causes.
 
-A cause accuses no case: each that is called regressed has fresh launches of its own. The cause is a finding of
-the session.
+A cause accuses no case: each case that is called regressed has fresh launches of its own. The cause is a
+finding of the session.
 """
 
 import math
@@ -27,18 +27,18 @@ from site_configs.schedulers.registry import SCHEDULERS
 def select_launches_of_value(
     case: Case, fresh: Iterable[FinishedLaunch], value: int, median_of: int
 ) -> list[FinishedLaunch]:
-    """Select the fresh launches whose median is one value of a case; empty if they are not all there.
+    """Select the fresh launches whose median is one value of a case; empty if any of them is missing.
 
-    :param value: number of the value, from 0 on
+    :param value: number of the value, from 0
     :param median_of: launches behind a value
     """
-    own = sorted((run for run in fresh if case in run.launch.cases), key=lambda each: each.launch.number)
-    some = own[value * median_of : (value + 1) * median_of]
-    return some if len(some) == median_of else []
+    launches = sorted((run for run in fresh if case in run.launch.cases), key=lambda one: one.launch.number)
+    chosen = launches[value * median_of : (value + 1) * median_of]
+    return chosen if len(chosen) == median_of else []
 
 
 def describe_unavoidable_nodes(launches: Iterable[PlannedLaunch]) -> list[str]:
-    """Describe, in a line each, the partitions whose confirmation run could not exclude the slow nodes."""
+    """Describe the partitions whose confirmation run could not exclude the slow nodes, a line for each."""
     able = " and ".join(scheduler.title for scheduler in SCHEDULERS if scheduler.exclude_option)
     return [
         f"{partition}: confirmation runs may have used the same nodes: excluding nodes is supported on "
@@ -49,7 +49,7 @@ def describe_unavoidable_nodes(launches: Iterable[PlannedLaunch]) -> list[str]:
 
 TELLING = 2.0  #: standard deviations by which a control must be slower to count
 MOST_HOSTS = 8  #: that are named
-EVERYTHING = 0.8  #: of the cases: with fewer that are slower, it is "most cases"
+EVERYTHING = 0.8  #: share of the cases; if fewer are slower, it is "most cases"
 
 
 def describe_cause(cause: CommonCause) -> str:
@@ -63,7 +63,7 @@ def describe_cause_briefly(cause: CommonCause) -> str:
 
 
 def describe_cause_cases(cause: CommonCause) -> str:
-    """Describe which cases, and how much slower."""
+    """Describe which cases are slower, and by how much."""
     parts = []
     if cause.programs:
         parts.append(f"of {' and '.join(cause.programs)}")
@@ -81,13 +81,13 @@ def describe_cause_cases(cause: CommonCause) -> str:
 
 
 def describe_affected_share(cause: CommonCause) -> float:
-    """Describe the share of the judged cases that are slower by half the shift."""
+    """Return the share of the judged cases that are slower by at least half the shift."""
     half = math.log1p(cause.shift) / 2
     return sum(member.log >= half for member in cause.members) / len(cause.members)
 
 
 def describe_cause_nodes(cause: CommonCause) -> str:
-    """Describe the nodes, as far as they are few enough to be named."""
+    """Describe the nodes, or the first of them if they are many; empty if unknown."""
     hosts = cause.hosts
     if not hosts:
         return ""
@@ -96,14 +96,14 @@ def describe_cause_nodes(cause: CommonCause) -> str:
 
 
 def describe_controls(cause: CommonCause) -> str:
-    """Describe whether the routines that call no MPI are slower too: then it is the machine."""
+    """Describe whether the routines that do not call MPI are slower too: then the machine is the cause."""
     if not cause.controls:
         return "no control was judged, so it may be the machine or MPI"
     half = math.log1p(cause.shift) / 2
     slower, same, unsure = [], [], []
     for routine in sorted({control.case.routine for control in cause.controls}):
-        some = [control for control in cause.controls if control.case.routine == routine]
-        log, error = compute_common_slowdown(some)
+        controls = [control for control in cause.controls if control.case.routine == routine]
+        log, error = compute_common_slowdown(controls)
         if log >= half and error > 0 and log >= TELLING * error:
             slower.append(f"{routine} is {math.expm1(log):.0%} slower")
         elif log < half and 0 < error <= half:
@@ -120,16 +120,16 @@ def describe_controls(cause: CommonCause) -> str:
 
 
 def compute_common_slowdown(some: Sequence[JudgedSlowdown]) -> tuple[float, float]:
-    """Compute the median log slowdown of a control over its launches, and the error of one of them."""
+    """Compute the median ln slowdown of a control over its launches, and the error of one of them."""
     logs, errors = [slowdown.log for slowdown in some], [slowdown.error for slowdown in some]
     return float(np.median(logs)), float(np.median(errors))
 
 
 @dataclass
 class CommonCauseRetest:
-    """A common cause, and how many fresh values of its probe cases show it or do not.
+    """A common cause, and how many fresh values of its probe cases confirm or refute it.
 
-    A fresh value is as the first one: of a launch, or the median of as many.
+    A fresh value is like the first one: from one launch, or the median of as many.
     """
 
     cause: CommonCause
@@ -138,7 +138,7 @@ class CommonCauseRetest:
 
     @property
     def refuted(self) -> bool:
-        """Whether enough fresh values say that it is not there."""
+        """Whether enough fresh values show that it is not there."""
         return detection.is_cleared(self.fine)
 
     @property
@@ -147,9 +147,9 @@ class CommonCauseRetest:
         return not self.cause.probe_cases or detection.is_decided(self.slow, self.fine)
 
     def count_value(self, factors: Sequence[float]) -> None:
-        """Count a fresh value by how much its probe cases are slower, as far as they have a value.
+        """Count a fresh value by how much slower its probe cases are.
 
-        What did not arrive refutes nothing: it counts as slow.
+        A missing value refutes nothing: it counts as slow.
         """
         missing = len(self.cause.probe_cases) - len(factors)
         middle = median([*factors, *missing * [math.inf]]) if self.cause.probe_cases else math.inf
@@ -165,7 +165,7 @@ class CommonCauseRetest:
         catalog: ReferenceCatalog,
         counts: Mapping[LaunchPlace, int],
     ) -> None:
-        """Let each of so many fresh values say what it has to say.
+        """Count each of ``values`` fresh values for or against the cause.
 
         :param counts: launches behind a value at each place
         """
@@ -173,19 +173,19 @@ class CommonCauseRetest:
             factors = []
             for case in self.cause.probe_cases:
                 median_of = counts.get(LaunchPlace.of(case), 1)
-                some = select_launches_of_value(case, fresh, value, median_of)
-                outcome = evaluate_case(case, some, catalog) if some else None
+                launches = select_launches_of_value(case, fresh, value, median_of)
+                outcome = evaluate_case(case, launches, catalog) if launches else None
                 if outcome and outcome.slowdown:
                     factors.append(outcome.slowdown)
             self.count_value(factors)
 
 
 def name_confirmed_causes(results: Sequence[CaseResult], causes: Sequence[CommonCause]) -> list[CaseResult]:
-    """Name the confirmed cause of each case that is slow by it, called or not yet; return all results."""
+    """Name the confirmed cause of each case that is slow because of it, decided or not; return all results."""
     shared: dict[Case, str] = {}
     for cause in causes:
-        told = f"common cause: {describe_cause_briefly(cause)}"
-        shared |= dict.fromkeys(cause.explained, told)
+        text = f"common cause: {describe_cause_briefly(cause)}"
+        shared |= dict.fromkeys(cause.explained, text)
     return [
         replace(result, reason=f"{shared[result.case]}; {result.reason}", cause=shared[result.case])
         if result.verdict in (Verdict.REGRESSED, Verdict.SUSPECT) and result.case in shared

@@ -1,8 +1,8 @@
 """Which routines a confirmation run measures again, and where.
 
-It goes to the checks as plain data within a choice (``Selection.choice``), so that one pass of ReFrame
-measures again what looked slow in a night, and nothing else. A check imports this module each time that ReFrame
-starts: it needs nothing that takes long to import.
+The targets reach the checks as plain data within a choice (``Selection.choice``), so that one pass of ReFrame
+measures again what looked slow in a night, and nothing else. A check imports this module at every start of
+ReFrame, so it must import nothing slow.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,8 +21,8 @@ class RetestTarget:
     environment: str
     layout: str  #: processes and processes per node, as ``4x2``
     routine: str
-    avoided: tuple[str, ...] = ()  #: hosts that it was slow on
-    wanted: tuple[str, ...] = ()  #: hosts that it must run on; empty for any
+    avoided: tuple[str, ...] = ()  #: hosts on which it was slow
+    wanted: tuple[str, ...] = ()  #: hosts on which it must run; empty for any
 
 
 def build_retest_choice(
@@ -32,10 +32,10 @@ def build_retest_choice(
 ) -> list[dict[str, Any]]:
     """Build the choice that makes checks measure just these cases again.
 
-    :param hosts: that each case ran on when it looked slow
-    :param wanted: hosts that each case must run on
+    :param hosts: hosts on which each case ran when it looked slow
+    :param wanted: hosts on which each case must run
     """
-    found = {
+    targets = {
         RetestTarget(
             case.program,
             case.partition,
@@ -47,18 +47,18 @@ def build_retest_choice(
         )
         for case in cases
     }
-    return [asdict(target) for target in sorted(found)]
+    return [asdict(target) for target in sorted(targets)]
 
 
 def select_targets(choice: Sequence[Mapping[str, Any]], **place: str) -> list[RetestTarget]:
-    """Select the retest targets of one place, of which some parts may not be known yet."""
+    """Select the retest targets of one place, some parts of which may be unknown yet."""
     names = [field.name for field in fields(RetestTarget)]
-    found = [RetestTarget(**{name: _hashable(entry[name]) for name in names}) for entry in choice]
-    return [each for each in found if all(getattr(each, key) == place[key] for key in place)]
+    targets = [RetestTarget(**{name: _hashable(entry[name]) for name in names}) for entry in choice]
+    return [target for target in targets if all(getattr(target, key) == place[key] for key in place)]
 
 
 def list_avoided_nodes(targets: Iterable[RetestTarget], nodes: int, needed: int) -> list[str]:
-    """List the nodes on which something was slow, as a scheduler knows them: without their domain.
+    """List the nodes on which something was slow, as the scheduler names them: without domain.
 
     Empty if too few others are left.
     """
@@ -67,7 +67,7 @@ def list_avoided_nodes(targets: Iterable[RetestTarget], nodes: int, needed: int)
 
 
 def list_wanted_nodes(targets: Iterable[RetestTarget]) -> list[str]:
-    """List the nodes that a job must run on, as a scheduler knows them: without their domain."""
+    """List the nodes on which a job must run, as the scheduler names them: without domain."""
     return sorted({host.split(".")[0] for target in targets for host in target.wanted})
 
 

@@ -1,9 +1,9 @@
-"""What one slow session means: called at once if it is gross, else ``suspect`` until several say the same.
+"""What one slow session means: regressed at once if it is gross, else ``suspect`` until several agree.
 
-Fresh launches of the same session share its state: they show that a case is slow tonight, and not that it has
-become slow. It is called regressed if the session lies farther out than sessions bring it, or if the mean of
-several sessions lies beyond its limit (:mod:`postprocess.stats.detection`). A case that is inside its band
-tonight may be called too: what lies just beyond a limit is seen by sums.
+Fresh launches of the same session share its state: they show that a case is slow tonight, not that it has
+become slow. It is called regressed if the session is farther out than sessions usually are, or if the mean of
+several sessions is beyond its limit (:mod:`postprocess.stats.detection`). A case inside its band tonight may be
+called regressed too: sums reveal what lies just beyond a limit.
 """
 
 import math
@@ -26,7 +26,7 @@ from postprocess.results.store import StoreError
 from postprocess.stats import detection
 from postprocess.stats.sessions import SessionValue, number_day
 
-LOOK_BACK = timedelta(days=90)  #: sessions before that tell nothing of the machine as it is
+LOOK_BACK = timedelta(days=90)  #: older sessions say nothing about the machine as it is
 COLUMNS = (
     "session",
     "started_utc",
@@ -43,46 +43,46 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class JudgedSession:
-    """A case in a session, held against what its reference was then."""
+    """A case in a session, compared with its reference at that time."""
 
     started_utc: str
     verdict: str
     value: SessionValue
-    headline: SessionValue | None  #: the same of the headline, where there is one
+    headline: SessionValue | None  #: the same for the headline, if there is one
 
     def of(self, by_headline: bool) -> SessionValue | None:
-        """Return what one of the two says."""
+        """Return the headline's part, or the value's."""
         return self.headline if by_headline else self.value
 
 
 @dataclass(frozen=True)
 class SessionHistory:
-    """The last sessions of each case, the newest first, by its key."""
+    """The last sessions of each case, the newest first, by the case's key."""
 
     sessions: Mapping[str, list[JudgedSession]]
 
     def find_run(
         self, case: Case, reference: Reference, by_headline: bool = False, before: str = ""
     ) -> list[SessionValue]:
-        """Find the last sessions of a case that count with the next one, the newest first.
+        """Find the last sessions of a case that count together with the next one, the newest first.
 
-        They lie :data:`APART_MINUTES` apart, and are younger than what their reference was calibrated with.
+        They are :data:`APART_MINUTES` apart, and newer than the calibrations of their reference.
 
-        :param before: when the next one started (UTC); empty for now
+        :param before: when the next session started (UTC); empty for now
         """
         last = parse_utc(before) if before else datetime.now(timezone.utc)
-        found: list[SessionValue] = []
-        for each in self.sessions.get(case.key, ()):
-            value, began = each.of(by_headline), parse_utc(each.started_utc)
-            if value is None or each.started_utc <= reference.since:
+        values: list[SessionValue] = []
+        for session in self.sessions.get(case.key, ()):
+            value, began = session.of(by_headline), parse_utc(session.started_utc)
+            if value is None or session.started_utc <= reference.since:
                 continue
             if last - began < timedelta(minutes=detection.APART_MINUTES):
                 continue
-            found.append(value)
+            values.append(value)
             last = began
-            if len(found) == detection.LONGEST_RUN:
+            if len(values) == detection.LONGEST_RUN:
                 break
-        return found
+        return values
 
 
 NO_HISTORY = SessionHistory({})
@@ -91,7 +91,7 @@ NO_HISTORY = SessionHistory({})
 def read_history(store: Path, cases: Iterable[Case]) -> SessionHistory:
     """Read the last sessions in which these cases were judged.
 
-    A store that is damaged tells of none, and hides nothing: a gross slowdown is called without it.
+    A damaged store yields none, and hides nothing: a gross slowdown is found without it.
     """
     keys = sorted(case.key for case in cases)
     if not keys or not store.is_dir():
@@ -103,7 +103,7 @@ def read_history(store: Path, cases: Iterable[Case]) -> SessionHistory:
         return NO_HISTORY
     rows = (
         history.filter(
-            pl.col("verdict").is_in([str(each) for each in JUDGED]),
+            pl.col("verdict").is_in([str(verdict) for verdict in JUDGED]),
             pl.col("judged") > 0,
             pl.col("reference") > 0,
         )
@@ -131,20 +131,20 @@ def _read_session(row: Mapping[str, Any]) -> JudgedSession:
 def find_leaning(
     results: Iterable[CaseResult], history: SessionHistory, catalog: ReferenceCatalog
 ) -> set[Case]:
-    """Find the cases whose last sessions, tonight's among them, lie to one side of their reference."""
-    found = set()
+    """Find the cases whose last sessions, tonight's included, lie to one side of their reference."""
+    leaning = set()
     for result in results:
         reference = catalog.reference(result.case, result.core_latency)
         if reference is None or reference.exact or not result.slowdown:
             continue
         tonight = SessionValue(math.log(result.slowdown), max(result.launches, 1), number_day_of_now())
         if detection.is_leaning(reference, [tonight, *history.find_run(result.case, reference)]):
-            found.add(result.case)
-    return found
+            leaning.add(result.case)
+    return leaning
 
 
 def number_day_of_now() -> int:
-    """Return the number of this day (UTC)."""
+    """Return the number of today's day (UTC)."""
     return number_day(datetime.now(timezone.utc).strftime(DATE_FORMAT))
 
 
@@ -155,40 +155,40 @@ def decide_suspicion(
     history: SessionHistory,
     confirmed: bool = True,
 ) -> CaseResult:
-    """Return a slow result that was confirmed as regressed, or as suspect if one session does not decide.
+    """Return a slow result that was confirmed as regressed, or as suspect if one session is not enough.
 
-    :param fresh: of its confirmation runs, each a median of as many launches: values, or headlines if it is
-        slow by its headline
-    :param confirmed: whether fresh launches decided; if not, only several sessions call it regressed
+    :param fresh: values of its confirmation runs, each a median of as many launches; headlines if it is slow by
+    its headline
+    :param confirmed: whether fresh launches decided; if not, only several sessions make it regressed
     """
     if result.verdict != Verdict.REGRESSED or not fresh or reference is None or reference.exact:
         return result
     judged = reference.headline if result.by_headline else reference
     if judged is None:
         return result
-    logs = [math.log(compute_slowdown(each, judged.center, result.unit)) for each in fresh]
+    logs = [math.log(compute_slowdown(value, judged.center, result.unit)) for value in fresh]
     tonight = SessionValue(sum(logs) / len(logs), max(result.launches, 1) * len(logs), number_day_of_now())
-    told = f"{_name_trials(result)} {format_slower(math.exp(tonight.log))} in fresh launches"
+    slower = f"{_name_trials(result)} {format_slower(math.exp(tonight.log))} in fresh launches"
     if confirmed and is_gross(result, judged, tonight, min(logs)):
-        return replace(result, reason=f"{told}: more than sessions bring; {result.reason}")
+        return replace(result, reason=f"{slower}: more than sessions bring; {result.reason}")
     before = history.find_run(result.case, reference, result.by_headline)
     if run := detection.find_slow_run(judged, [tonight, *before]):
         return replace(result, reason=f"{_describe_run(run.sessions, run.mean)}; {result.reason}")
     missing = max(detection.LEAST_SESSIONS - 1 - len(before), 1)
     decide = "decides" if missing == 1 else "decide"
     rest = f"{plural(missing, 'more session')} {decide}: ./plumbline confirm, or the next nights"
-    parts = [told, result.reason, rest] if confirmed else [result.reason, rest]
+    parts = [slower, result.reason, rest] if confirmed else [result.reason, rest]
     return replace(result, verdict=Verdict.SUSPECT, reason="; ".join(parts))
 
 
 def is_gross(result: CaseResult, reference: Reference, tonight: SessionValue, fastest: float) -> bool:
-    """Return whether a case is slower tonight than sessions bring.
+    """Return whether a case is slower tonight than a usual session is.
 
-    A mean whose fast trials are as ever must be twice as slow: few slow trials are what another process makes.
-    Few launches know little of the machine's bad moments: then even the fastest trial must be so slow, and of a
-    program that prints means even the fastest fresh launch, as for a single value.
+    If the mean is slow while the fast trials are as ever, it must be twice as slow: another process can cause a
+    few slow trials. Few launches know little of the machine's bad moments: then even the fastest trial must be
+    that slow or, for a program that prints means and for a single value, even the fastest fresh launch.
 
-    :param fastest: of the fresh values, as a deviation on the logarithm
+    :param fastest: fastest of the fresh values, as a deviation of the logarithm
     """
     least = math.log1p(detection.BLIND) if result.by_headline else 0.0
     distance = detection.compute_gross_distance(reference, tonight.launches, least)
@@ -203,7 +203,7 @@ def is_gross(result: CaseResult, reference: Reference, tonight: SessionValue, fa
 def call_slow_sums(
     results: Sequence[CaseResult], catalog: ReferenceCatalog, history: SessionHistory
 ) -> list[CaseResult]:
-    """Call the cases inside their bands whose last sessions are slower together than chance makes them."""
+    """Mark cases inside their bands as regressed if their last sessions together are too slow for chance."""
     return [_call_slow_sum(result, catalog, history) for result in results]
 
 

@@ -15,11 +15,10 @@ Binding does not reveal this, but the time in which one rank reads what the othe
 (``suite/src/core_latency.c``): it varies by a few percent in one placement, and severalfold between placements.
 Launches are only compared with launches of the same placement.
 
-The power of a train of events at a frequency f is ``
-sum w exp(2 pi i f t)
-^2 / sum w^2`` with weights w. If the events are unrelated to f, its mean is 1 and its distribution nearly
-exponential (Rayleigh, 1880; Mardia and Jupp, "Directional Statistics", 2000, section 6.3); the sum of the
-powers of independent trains has a gamma distribution.
+The power of a train of events at a frequency f is ``|sum w exp(2 pi i f t)|^2 / sum w^2`` with weights w. If
+the events are unrelated to f, its mean is 1 and its distribution nearly exponential (Rayleigh, 1880; Mardia and
+Jupp, "Directional Statistics", 2000, section 6.3); the sum of the powers of independent trains has a gamma
+distribution.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What every check shares: one job per program, environment and layout, with one start or several in it."""
+"""What all checks share: one job per program, environment and layout, with one or several starts."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,11 +50,11 @@ SECONDS_TO_START = 60  #: allowed, not expected
 
 
 def has_definition(check: type, name: str) -> bool:
-    """Return whether a class of ReFrame's that is being made has an attribute, or a variable with a value."""
-    for each in check.__mro__:
-        own = vars(each)
-        variables = own.get("_rfm_var_space", own.get("_rfm_local_var_space", {}))
-        if name in own or (name in variables and variables[name].is_defined()):
+    """Return whether a ReFrame class under construction has an attribute, or a variable with a value."""
+    for ancestor in check.__mro__:
+        attributes = vars(ancestor)
+        variables = attributes.get("_rfm_var_space", attributes.get("_rfm_local_var_space", {}))
+        if name in attributes or (name in variables and variables[name].is_defined()):
             return True
     return False
 
@@ -62,26 +62,26 @@ def has_definition(check: type, name: str) -> bool:
 class LaunchCheck(rfm.RunOnlyRegressionTest):
     """The cases of one program in one job. A subclass says what it measures and how it is started.
 
-    Each case is one performance variable, which ReFrame asserts against the reference of its machine.
-    A result that is not whole and right fails before any speed is looked at.
+    Each case is one performance variable, which ReFrame asserts against the reference of its machine. A result
+    that is not complete and correct fails before its speed is checked.
 
-    What a subclass must define, and by when:
+    What a subclass must define, and when:
 
     - Class: ``program``.
-    - Class: ``site_variables``, the variables of which a site may say the values on a partition (``defaults``).
-    - Class: ``measures_on(part)``, whether anything is measured on a partition, asked in the init phase.
-    - Class: ``planned_launches()``, the starts of a job, asked in the setup phase.
-    - Class: what ``must_define`` of its family names besides.
+    - Class: ``site_variables``, the variables that a site may set on a partition (``defaults``).
+    - Class: ``measures_on(part)``, whether anything is measured on a partition, called in the init phase.
+    - Class: ``planned_launches()``, the starts of a job, called in the setup phase.
+    - Class: what ``must_define`` of its family names in addition.
     - Run phase, before the job is written: ``executable``, ``executable_opts`` and the lines around them, so
       that each start of ``started()`` leaves its ``records`` and its ``ending``.
 
-    What the class lacks is an error when it is made. A family, from which checks are derived and which is none
-    itself, says so: ``class MpicostCheck(LaunchCheck, family=True)``.
+    A missing definition is an error when the class is made. A family, from which checks are derived but which
+    is not a check itself, declares that: ``class MpicostCheck(LaunchCheck, family=True)``.
 
-    :raises TypeError: for a class that is no family and lacks something.
+    :raises TypeError: for a class that is not a family and lacks a definition.
     """
 
-    #: What every check has in the end, its own or its family's.
+    #: What every check finally has, from itself or its family.
     must_define: tuple[str, ...] = ("program", "site_variables", "measures_on", "planned_launches")
 
     @classmethod
@@ -97,16 +97,16 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     #: :required: yes
     program = variable(str)
 
-    #: The family of one that is measured only where the user asks for its family, as no other then is.
+    #: The family of a check that is measured only if the user asks for it, and then alone.
     family = ""
 
     #: Fail a case that has no comparable reference, instead of leaving it unasserted.
     #:
     #: :default: ``True``, since ReFrame alone would pass it; ``False`` in a session of ``./plumbline``, which
-    #:     gives such a case a verdict of its own
+    #:     gives such a case its own verdict
     strict = variable(typ.Bool, value=read_choice(options.STRICT.variable, not is_in_session()))
 
-    #: Directories in which references are looked for, the first one first: ``["mine", "reference_data"]``.
+    #: Directories with references, in order of precedence: ``["mine", "reference_data"]``.
     #:
     #: :default: those of the session's request, else ``reference_data`` beside the checks and the provisional
     #:     ones in the work directory
@@ -121,26 +121,26 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     set_by_setvar: frozenset[str] = (
         frozenset()
     )  #: variables that ``--setvar`` of ReFrame's command line has set
-    completed: Mapping[str, Sequence[Any]] = MappingProxyType({})  #: what ``perfvalues`` found
+    completed: Mapping[str, Sequence[Any]] = MappingProxyType({})  #: the result of ``perfvalues``
     valid_prog_environs = list_mpi_environments()
-    #: What a later look at the results needs; ReFrame removes the stage directory of what passed.
+    #: Files for a later look at the results; ReFrame removes the stage directory of a passed test.
     keep_files = [] if is_in_session() else ["plan", "raw"]
     maintainers = ["plumbline"]
     tags = {"nightly"}
 
     @property
     def facts(self) -> PartitionFacts:
-        """What the site says of the partition that the job runs on."""
+        """The site's facts of the partition that the job runs on."""
         return PartitionFacts.of_partition(self.current_partition)
 
     @property
     def environment_facts(self) -> EnvironmentFacts:
-        """What is known of the MPI that the job runs on."""
+        """The facts of the MPI that the job runs on."""
         return EnvironmentFacts.of(self.current_environ)
 
     @run_after("init")
     def choose_partitions(self):
-        """Run where the layout is measured. A check of which nothing was chosen runs nowhere."""
+        """Select the partitions that measure the layout; none if nothing of the check was chosen."""
         self.processes, self.num_tasks_per_node = map(int, self.layout.split("x"))
         self.num_tasks = self.processes
         programs = read_choice(options.PROGRAM.variable, [])
@@ -154,8 +154,8 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         places = self.places_of_number() if beyond else []
         if beyond:
             there = {place.environment for place in places}
-            some = {*self.valid_prog_environs} & there if self.retest_targets() else there
-            self.valid_prog_environs = sorted(some)
+            environments = {*self.valid_prog_environs} & there if self.retest_targets() else there
+            self.valid_prog_environs = sorted(environments)
         self.valid_systems = [
             part.fullname
             for part in runtime().system.partitions
@@ -172,11 +172,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         return list_layouts_on(part)
 
     def note_choices(self) -> None:
-        """Note what the user of a plain ReFrame chose, and whether it is here, where a family has choices."""
+        """Record what the user of plain ReFrame chose, and whether it is here, for a family with choices."""
 
     @run_after("setup")
     def check_cores(self):
-        """Refuse a partition of which neither the site nor ReFrame knows the cores."""
+        """Refuse a partition whose cores neither the site nor ReFrame knows."""
         note_case(self.unique_name)
         if not self.facts.cores_per_node:
             fix = "write num_cpus and num_cpus_per_core of its processor, or set remote_detect"
@@ -188,20 +188,20 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         return getattr(self, ".repeat_no", 0) + 1
 
     def places_of_number(self) -> list[LaunchPlace]:
-        """Return the places that ask for a launch of this number; all pairs of their parts get it."""
+        """Return the places that ask for a launch with this number; all pairs of their parts get it."""
         layout = {"processes": self.processes, "per_node": self.num_tasks_per_node}
         counts = read_choice(options.LAUNCHES, [])
         return select_places(counts, self.number, program=self.program, **layout)
 
     def retest_targets(self, **place: str) -> list[RetestTarget]:
-        """Return what a confirmation run measures of this check; nothing in another session."""
+        """Return what a confirmation run measures of this check; empty in another session."""
         return select_targets(read_choice(options.AGAIN, []), program=self.program, layout=self.layout, **place)
 
     def is_selected(self, routine: str) -> bool:
         """Return whether a routine is measured: in a confirmation run only if it was slow here.
 
-        Where nothing was slow and ReFrame comes all the same, since it was so on this partition with another
-        MPI and with this one on another partition, whatever was slow anywhere is measured.
+        ReFrame also runs pairs of partition and MPI that were not slow together but were with others. There,
+        whatever was slow anywhere is measured.
         """
         if (wanted := self.wanted_routines()) is not None and routine not in wanted:
             return False
@@ -226,15 +226,15 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("setup")
     def set_launch_variables(self):
-        """Set what the user set for programs (``--set-env``), in place of the environment's own values."""
+        """Set the user's variables for programs (``--set-env``), overriding those of the environment."""
         environ, request = self.current_environ, current_request()
         self.env_vars.update(environ.extras.get("launch_variables", {}))
-        own = request.set_env.get(environ.name, {})
-        self.env_vars.update({name: request.verbose[name] for name in request.verbose if name not in own})
+        overrides = request.set_env.get(environ.name, {})
+        self.env_vars.update({name: request.verbose[name] for name in request.verbose if name not in overrides})
 
     @run_after("setup")
     def avoid_nodes(self):
-        """Exclude the slow nodes from a confirmation run, if others are enough and the scheduler can."""
+        """Exclude the slow nodes from a confirmation run, if the others suffice and the scheduler can do it."""
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
         usable = current_request().usable_nodes.get(self.current_partition.name)
         nodes = min(self.facts.nodes, usable["count"]) if usable else self.facts.nodes
@@ -246,7 +246,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("setup")
     def keep_nodes(self):
-        """Ask for the nodes of a launch that this one is held against, if the scheduler can."""
+        """Request the nodes of the launch that this one is compared with, if the scheduler can do it."""
         wanted = list_wanted_nodes(self.local_retest_targets())
         backend = self.current_partition.scheduler.registered_name
         if wanted:
@@ -254,7 +254,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @classmethod
     def setvar(cls, name: str, value: Any) -> bool:
-        """Set a variable as ReFrame does at ``--setvar``, and know that it was set so."""
+        """Set a variable as ReFrame does for ``--setvar``, and record that it was set so."""
         done = type(cls).setvar(cls, name, value)  # type: ignore[attr-defined]  # of ReFrame's metaclass
         if done:
             cls.set_by_setvar |= {name}
@@ -282,13 +282,13 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("setup")
     def plan_launches(self):
-        """Write down what this job will measure: what is planned and does not come is seen."""
+        """Write down what this job will measure, so that a missing result is noticed."""
         self.session = Path(os.environ.get(SESSION, self.stagedir))
         planned = self.planned_launches()
         limit = float(self.time_limit)
         self.launches = [
-            replace(each, job_limit=limit, token=choose_token(self.session, each))
-            for each in map(self.skip_resting, map(self.skip_without_nodes, planned))
+            replace(launch, job_limit=limit, token=choose_token(self.session, launch))
+            for launch in map(self.skip_resting, map(self.skip_without_nodes, planned))
         ]
         names = [launch.name for launch in self.launches]
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -296,10 +296,10 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         for launch in self.launches:
             write_launch(self.session, launch, durable=not self.is_dry_run())
         reasons = {skip.reason for launch in self.launches for skip in launch.skips}
-        self.skip_if(not any(each.cases for each in self.launches), "; ".join(sorted(reasons)))
+        self.skip_if(not any(launch.cases for launch in self.launches), "; ".join(sorted(reasons)))
 
     def skip_without_nodes(self, launch: PlannedLaunch) -> PlannedLaunch:
-        """Skip all cases of a launch that needs more nodes than can be used."""
+        """Skip all cases of a launch that needs more nodes than are usable."""
         usable = current_request().usable_nodes.get(self.current_partition.name)
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
         if not usable or needed <= usable["count"]:
@@ -335,7 +335,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("setup")
     def choose_launcher(self):
-        """Choose the launcher of the MPI, if the site says one; one that starts no MPI is never left."""
+        """Choose the MPI's launcher, if the site names one; replace one that cannot start an MPI."""
         launcher = self.environment_facts.launcher
         if not launcher and isinstance(self.job.launcher, getlauncher("local")):
             launcher = [find_usual_launcher(self.environment_facts)]
@@ -351,7 +351,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @sanity_function
     def check_complete_and_correct(self):
-        """Check exit code, MPI, world size, every case and verified data; one start at least must have all."""
+        """Check exit code, MPI, world size, every case and verified data; at least one start must have all."""
         self.outcomes = {launch.name: assess_launch(launch, self.session) for launch in self.started()}
         if all(outcome.verdict for outcome in self.outcomes.values()):
             outcome = next(iter(self.outcomes.values()))
@@ -363,18 +363,24 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_before("performance")
     def set_references(self):
-        """Make each case a performance variable, and give ReFrame its band if it has a comparable reference.
+        """Make each case a performance variable, with its band if it has a comparable reference.
 
-        Launches whose values are held against no reference have none.
+        Launches whose values are not compared with references have none.
         """
         if self.is_dry_run():
             return
         whole = [(launch, outcome) for launch, outcome in self.iter_whole_launches() if launch.asserted]
-        measured = {name: each for _, outcome in whole for name, each in outcome.records.measurements.items()}
-        scales = {name: find_shown_scale(each.unit) for name, each in measured.items()}
+        measured = {
+            name: measurement
+            for _, outcome in whole
+            for name, measurement in outcome.records.measurements.items()
+        }
+        scales = {name: find_shown_scale(measurement.unit) for name, measurement in measured.items()}
         self.perf_variables = {
-            name: sn.make_performance_function(sn.defer(each.value * scales[name].factor), scales[name].unit)
-            for name, each in measured.items()
+            name: sn.make_performance_function(
+                sn.defer(measurement.value * scales[name].factor), scales[name].unit
+            )
+            for name, measurement in measured.items()
         }
         place = (self.current_partition.fullname, self.current_environ.name)
         self.known = find_bands(place, [Path(root) for root in self.reference_roots], whole)
@@ -388,18 +394,18 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @loggable  # type: ignore[prop-decorator]  # ReFrame's way
     @property
     def perfvalues(self):
-        """ReFrame's table of values: one that was held against nothing does not say ``pass`` there.
+        """ReFrame's table of values, corrected so that an unasserted value does not say ``pass``.
 
-        For users of a plain ReFrame it has the fast end of the band too, which fails nothing, and
-        ``provisional`` where a reference cannot judge yet. ReFrame asks for it with each value that it logs.
+        For users of plain ReFrame it also has the fast end of the band, which fails nothing, and
+        ``provisional`` if a reference cannot judge yet. ReFrame reads it for each value that it logs.
         """
         values = super().perfvalues
         if len(self.completed) < len(values):
-            self.completed = {key: self.complete_value(key, told) for key, told in values.items()}
+            self.completed = {key: self.complete_value(key, entry) for key, entry in values.items()}
         return self.completed
 
     def complete_value(self, key: str, told: Sequence[Any]) -> Sequence[Any]:
-        """Put the verdict on a value in the place of ReFrame's result, where ReFrame asserts nothing."""
+        """Replace ReFrame's result of a value by a verdict, if ReFrame asserts nothing."""
         name = key.rpartition(":")[2]
         if name not in self.known.tuples:
             return [*told[:-1], self.known.unasserted(name).value]
@@ -407,7 +413,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("performance")
     def check_every_result(self):
-        """Fail the job if a start yielded nothing or wrong data, or if strict and a value was not judged."""
+        """Fail the job if a start yielded nothing or wrong data, or, if ``strict``, an unjudged value."""
         if self.is_dry_run():
             return
         for name, outcome in self.outcomes.items():
@@ -421,7 +427,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             raise PerformanceError(self.known.explain_unjudged(missing, launches, site))
 
     def launcher_words(self) -> str:
-        """Return the words that start the launch of this job, in front of a program."""
+        """Return the words of this job's launcher, to be put in front of a program."""
         self.job.num_tasks = self.num_tasks
         self.job.num_tasks_per_node = self.num_tasks_per_node
         return self.job.launcher.run_command(self.job)
@@ -429,7 +435,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     def lines_of_mpicost(
         self, start: PlannedLaunch, words: str, variables: Mapping[str, str] = MappingProxyType({})
     ) -> Iterator[str]:
-        """Yield the commands of one start of several in a job; mpicost needs no witness.
+        """Yield the commands of one start among several in a job; mpicost needs no witness.
 
         :param variables: of this start alone; the launcher's own words may name them
         """
@@ -444,44 +450,45 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         yield self.line_of_moment(start)
 
     def limit_job(self, starts: Sequence[PlannedLaunch], rounds: int = 1) -> None:
-        """Limit the job: all starts need time to start, and one of each round its whole time."""
+        """Limit the job: all starts need time to begin, and one per round its full time."""
         longest = rounds * max((start.time_limit for start in starts), default=0)
         self.time_limit = f"{int(SECONDS_TO_START * (1 + len(starts) / 4) + longest)}s"
 
     def run_lines(self, lines: Sequence[str]) -> None:
-        """Let the job run these commands, which start the program themselves."""
+        """Make the job run these commands, which start the program themselves."""
         self.prerun_cmds = lines
         self.job.launcher = getlauncher("local")()
         self.executable = "true"
         self.executable_opts: list[str] = []
 
     def line_of_moment(self, launch: PlannedLaunch) -> str:
-        """Return the command that writes down when a start begins or ends.
+        """Return the command that records when a start begins or ends.
 
-        The shell itself tells the time: a library in front of the MPI is in front of ``date`` too.
+        The shell itself reads the clock, because a library in front of the MPI would be in front of ``date``
+        too.
         """
         return f"printf '%(%s)T\\n' -1 >> {quote_word(str(launch.span(self.session)))}"
 
     def line_of_limits(self, launch: PlannedLaunch) -> str:
-        """Return the command that writes down the limits of the shell that starts a program."""
+        """Return the command that records the limits of the shell that starts a program."""
         batch = find_scheduler(self.current_partition.scheduler.registered_name).batch
         return write_limits_command(launch.limits(self.session), None if batch else read_quota_cpus())
 
     def allowed_sizes(self, routine: str, sizes: Iterable[int], limits: Mapping[str, int]) -> list[int]:
-        """Return those of some sizes that a site's limits allow at this process count."""
+        """Return those sizes that a site's limits allow at this process count."""
         return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
 
     def started(self) -> list[PlannedLaunch]:
         return [launch for launch in self.launches if launch.cases]
 
     def iter_whole_launches(self) -> Iterator[tuple[PlannedLaunch, LaunchOutcome]]:
-        """Yield the starts that ended well, each with its outcome."""
+        """Yield the starts that ended well, with their outcomes."""
         for launch in self.started():
             if self.outcomes[launch.name].verdict is None:
                 yield launch, self.outcomes[launch.name]
 
     def case(self, **what) -> Case:
-        """Return one case of this job; ``what`` says the rest of its key."""
+        """Return one case of this job; ``what`` has the rest of its key."""
         return Case(
             system=self.current_system.name,
             partition=self.current_partition.name,

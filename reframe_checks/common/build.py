@@ -1,4 +1,4 @@
-"""Build a program for an environment, once: by Spack, by CMake, or take the installed one."""
+"""Build a program for an environment once, by Spack or CMake, or use the installed one."""
 
 import os
 import shlex
@@ -28,15 +28,15 @@ from site_configs.schema.variables import SESSION
 from spack_envs.installation import RECORD, BuiltBinary, Installation, keep_installed, write_program
 
 SOURCE = Path(__file__).resolve().parents[2]
-RESULT = "installed.json"  #: in the stage directory; what Spack has installed
-STANDARD_ABI_BUILD = "standard-abi"  #: folder of the one build for all MPIs that have the standard ABI
-LINKED = "linked_to"  #: in that folder: the library that it is linked to
-LOCATION = "location.txt"  #: in the stage directory; the prefix that CMake or a site's Spack has installed to
-SPACK_ENVIRONMENT = "spack_environment"  #: in the stage directory; of ReFrame's own Spack build
+RESULT = "installed.json"  #: in the stage directory: what Spack has installed
+STANDARD_ABI_BUILD = "standard-abi"  #: folder of the one build for all MPIs with the standard ABI
+LINKED = "linked_to"  #: in that folder: the library that the program is linked to
+LOCATION = "location.txt"  #: in the stage directory: the prefix that CMake or a site's Spack installed to
+SPACK_ENVIRONMENT = "spack_environment"  #: in the stage directory: environment of ReFrame's own Spack build
 
 
 class BuildProgram(rfm.CompileOnlyRegressionTest):
-    """A program of one environment. Nothing is built that has not changed. A subclass says which program."""
+    """A program of one environment, rebuilt only if something has changed. A subclass names the program."""
 
     sourcesdir = None
     build_locally = True
@@ -47,15 +47,15 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     #: :required: yes
     name_of_program = ""
 
-    #: Spack's executable; empty where there is none.
+    #: Spack's executable; empty without Spack.
     #:
-    #: :default: the one that Plumbline has found, if it has
+    #: :default: the one that Plumbline has found, if any
     spack = variable(str, value=current_request().spack)
 
-    #: With the executables, or with folders of them; known after the build.
+    #: Has the executables, or subfolders of them; known after the build.
     folder: Path
 
-    #: The executable by which it is known to be there; known after the build.
+    #: The executable that shows that the program is there; known after the build.
     program: Path
 
     @run_after("setup")
@@ -67,7 +67,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     def choose_build_system(self):
         """Choose the source of the program: site, Spack or CMake. Its folder outlives the session.
 
-        A program that cannot be had is not an error here: the checks that need it say why they are skipped.
+        A program that is not available is no error here: the checks that need it say why they are skipped.
         """
         self.origin = installed.find_program_source(
             self.name_of_program, self.current_environ.extras, self.spack
@@ -91,14 +91,14 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 
     @property
     def spec(self) -> str:
-        """What the site's own Spack installs (``spack_spec``); empty where it has none, or is not asked."""
+        """What the site's own Spack installs (``spack_spec``); empty if it has none, or is not used."""
         extras = self.current_environ.extras
         return "" if extras.get(installed.STANDARD_ABI) else extras.get("spack_spec", "")
 
     def build_spec(self):
-        """Build by ReFrame's own support of Spack, into the install tree that the site's Spack has.
+        """Build by ReFrame's own support of Spack, into the install tree of the site's Spack.
 
-        The recipe and the sources are those of this checkout; Spack builds again what has changed in them.
+        The recipe and the sources are those of this checkout; Spack rebuilds what has changed in them.
         """
         links = work_directory() / "spack" / "links"
         links.mkdir(parents=True, exist_ok=True)
@@ -151,27 +151,27 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         facts = installed.read_facts(self.program)
         built = BuiltBinary(*about, facts.version, facts.compiler, facts.flags)
         if self.origin == installed.CMAKE and self.spec:
-            told = read_record(Path(self.folder.parent, RECORD), dict[str, str])
-            return replace(built, spec=told["spec"])
+            record = read_record(Path(self.folder.parent, RECORD), dict[str, str])
+            return replace(built, spec=record["spec"])
         return built
 
 
-# Which files of an MPI a program is built with, by size and time of change: commands that print them.
+# Which files of an MPI a program is built with, by size and change time: commands that print them.
 #
-# An MPI may be replaced where it lies, by older files too. What merely compares times builds nothing anew then.
+# An MPI may be replaced in place, also by older files. Tools that compare times would then rebuild nothing.
 #
-# Environments may share a build, and each knows its MPI by files of its own. So each keeps its list in the
-# folder of the build, and compares with that alone. Who finds another MPI empties the folder, with all lists in
-# it: then others find none of theirs, and keep what was built since.
-FILES = "mpi_files"  #: in the stage directory, and with the name of who compares, in the folder of the build
-PROBE = "mpi_files"  #: in the stage directory; a program of MPI's header alone
-#: Of lines, those that are paths of files that are there: not those that a compiler makes and removes, nor what
-#: is compiled to ask it, which some name by a path of this very session.
+# Environments may share a build, and each knows its MPI by its own files. So each keeps its list in the folder
+# of the build, and compares only with that. One that finds another MPI empties the folder with all lists: then
+# the others find no list of theirs, and keep what was built since.
+FILES = "mpi_files"  #: in the stage directory, and with the user's name as suffix, in the folder of the build
+PROBE = "mpi_files"  #: in the stage directory: a program that only includes MPI's header
+#: Selects lines that are paths of existing files: not temporary files of a compiler, nor the probe that is
+#: compiled, which some compilers name by a path of this session.
 STATE = f"grep '^/' | grep -v '/{PROBE}[.][a-z]*$' | sort -u | xargs -r -d '\\n' stat -Lc '%n %s %Y'"
 
 
 def print_state(paths: str) -> str:
-    """Return a command that prints name, size and time of change of files. It never fails.
+    """Return a command that prints name, size and change time of files. It never fails.
 
     :param paths: commands that print paths, and perhaps other lines
     """
@@ -192,13 +192,13 @@ def print_wrapped_files(wrapper: str) -> str:
 
 
 def print_abi_files(library: str) -> str:
-    """Return commands that print the library of the standard ABI, and where its header may be."""
+    """Return commands that print the library of the standard ABI, and possible places of its header."""
     above = " ".join(f'"$(dirname {library})/{up}include/mpi_abi.h"' for up in ("../", "../../", "../../../"))
     return f"printf '%s\\n' {library} {above}"
 
 
 def compare_files(paths: str, folder: Path, user: str) -> Iterator[str]:
-    """Yield commands that empty the folder of a build if the MPI of one who uses it is not the one of before.
+    """Yield commands that empty the folder of a build if a user's MPI has changed.
 
     :param paths: commands that print paths, and perhaps other lines
     """
@@ -213,7 +213,7 @@ def keep_files(folder: Path, user: str) -> Iterator[str]:
 
 
 def write_script(path: Path, container: Sequence[str], program: str) -> Iterator[str]:
-    """Yield the commands that write a script which starts a program of a container in the same folder."""
+    """Yield the commands that write a script which starts a program inside a container, in the same folder."""
     here = """sh -c 'cd "$0" && exec "$@"' "$PWD" """
     text = f'#!/bin/sh\nexec {shlex.join(container)} {here}{shlex.quote(program)} "$@"\n'
     yield f"mkdir -p {quote_word(str(path.parent))}"
@@ -223,22 +223,22 @@ def write_script(path: Path, container: Sequence[str], program: str) -> Iterator
 
 @dataclass(frozen=True)
 class CmakeMpi:
-    """How CMake gets at the MPI of an environment."""
+    """How CMake gets the MPI of an environment."""
 
     options: Sequence[str]
     files: str  #: commands that print the files of the MPI that a program is built with
     prepare: Sequence[str] = ()  #: commands in the build folder, before CMake
-    check: Sequence[str] = ()  #: commands that empty the build folder if it is of no use
+    check: Sequence[str] = ()  #: commands that empty the build folder if it is useless
 
 
 def choose_mpi(facts: EnvironmentFacts, folder: Path, variable: str) -> CmakeMpi:
-    """Choose how CMake gets at an MPI: by its wrapper, by a script that enters its container, or by its ABI.
+    """Choose how CMake gets an MPI: by its wrapper, by a script that enters its container, or by its ABI.
 
-    :param variable: of CMake, by which it takes a wrapper
+    :param variable: CMake's variable for a wrapper
     """
     if facts.standard_abi:
-        # It stays linked to the library of the first MPI, or each further one would build anew. If that MPI
-        # is gone, so is its header, and the build begins anew.
+        # It stays linked to the library of the first MPI, or each further one would rebuild it. If that MPI is
+        # gone, so is its header, and the build begins anew.
         linked, place = quote_word(str(folder / LINKED)), quote_word(str(folder))
         library = quote_word(f"{facts.standard_abi}/{LIBRARY}")
         return CmakeMpi(
@@ -248,20 +248,20 @@ def choose_mpi(facts: EnvironmentFacts, folder: Path, variable: str) -> CmakeMpi
             [f'test -e "$(cat {linked} 2>/dev/null)" || {{ rm -rf {place}; mkdir -p {place}; }}'],
         )
     if facts.container:
-        # CMake would look outside for the paths that a wrapper shows; of a compiler it asks for none. Of what
-        # that makes, Ninja cannot change the rpath.
+        # CMake would look outside the container for the paths that a wrapper prints; from a compiler it needs
+        # none. Ninja cannot change the rpath of the result.
         script = folder / "container" / "mpicc"
         compiler = f"-DCMAKE_C_COMPILER={quote_word(str(script))}"
         commands = write_script(script, facts.container, facts.wrappers[0])
-        own = f"printf '%s\\n' {quote_words(facts.container)}"  # its image is among the words
-        return CmakeMpi([compiler, "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"], own, [*commands])
+        image = f"printf '%s\\n' {quote_words(facts.container)}"  # the image is among the words
+        return CmakeMpi([compiler, "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"], image, [*commands])
     wrappers = " || ".join(f"command -v {quote_word(wrapper)}" for wrapper in facts.wrappers)
     wrapper = f'"$({wrappers})"'  # found once the modules are loaded
     return CmakeMpi([f"-D{variable}={wrapper}"], print_wrapped_files(wrapper))
 
 
 class build_mpicost(BuildProgram):
-    """The program ``mpicost``: through Spack where a Spack was found, otherwise with CMake."""
+    """The program ``mpicost``, built by Spack if one was found, otherwise by CMake."""
 
     descr = "Build mpicost"
     name_of_program = "mpicost"
@@ -269,11 +269,11 @@ class build_mpicost(BuildProgram):
     def build_with_cmake(self):
         extras = self.current_environ.extras
         facts = EnvironmentFacts.of(self.current_environ)
-        name = self.current_environ.name  # of another site's configuration it may be any
-        own = name if "mpicc" in extras else f"{self.current_system.name}.{name}"
+        name = self.current_environ.name  # it may be any in another site's configuration
+        build_name = name if "mpicc" in extras else f"{self.current_system.name}.{name}"
         if facts.standard_abi:
-            own = STANDARD_ABI_BUILD
-        directory = work_directory() / "build" / extras.get("build", own)
+            build_name = STANDARD_ABI_BUILD
+        directory = work_directory() / "build" / extras.get("build", build_name)
         self.build_system = "CMake"
         self.build_system.configuredir = quote_word(str(SOURCE / "suite"))
         self.build_system.builddir = quote_word(str(directory))
@@ -286,7 +286,7 @@ class build_mpicost(BuildProgram):
             *mpi.options,
             f"-DCMAKE_INSTALL_PREFIX={quote_word(str(directory / 'installed'))}",
         ]
-        # Builds of several partitions, or of environments that share one, must not meet in it.
+        # Builds of several partitions, or of environments that share one, must not collide in it.
         lock = quote_word(f"{directory}.lock")
         folder, stamp = quote_word(str(directory)), quote_word(str(directory / "made_for"))
         made_for = " ".join([quote_word(str(SOURCE)), folder, *map(quote_word, facts.container)])
@@ -297,12 +297,12 @@ class build_mpicost(BuildProgram):
             "flock 9",
             *mpi.check,
             *compare_files(mpi.files, directory, user),
-            # CMake refuses what was made in another place: a copied work directory, or another clone.
+            # CMake refuses a build from another place: a copied work directory, or another clone.
             f"printf '%s\\n' {made_for} | cmp -s - {stamp} || {{ rm -rf {folder}; mkdir -p {folder}; "
             f"printf '%s\\n' {made_for} > {stamp}; }}",
             *keep_files(directory, user),
             *mpi.prepare,
-            "unset PYTHONPATH PYTHONHOME PYTHONSAFEPATH",  # cmake and ninja may be Python's
+            "unset PYTHONPATH PYTHONHOME PYTHONSAFEPATH",  # cmake and ninja may be Python scripts
         ]
         self.postbuild_cmds = [
             f"cmake --install {quote_word(str(directory))}",

@@ -1,4 +1,4 @@
-"""What the values of a job are held against: a band for each comparable reference, and why there is none."""
+"""The bands of a job's comparable references, and why other values have none."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,47 +24,48 @@ ELSEWHERE = "its ranks lay on other cores than those of its reference; bind them
 
 @dataclass(frozen=True)
 class ShownScale:
-    """The unit in which ReFrame shows a value, and how often it goes into that of the value."""
+    """The unit in which ReFrame shows a value, and the factor to convert to it."""
 
     factor: float
     unit: str
 
 
 def find_shown_scale(unit: str) -> ShownScale:
-    """Find the unit that people read; in a session of ``./plumbline`` that of the records."""
+    """Return the unit that people read; in a session of ``./plumbline`` that of the records."""
     return ShownScale(1.0, unit) if is_in_session() else ShownScale(*SHOWN[unit])
 
 
 @dataclass(frozen=True)
 class KnownBands:
-    """By a case's name in its launch: ReFrame's reference tuple, or how its reference differs."""
+    """ReFrame's reference tuples, or how references differ, by a case's name in its launch."""
 
     tuples: dict[str, tuple]
     differences: dict[str, str]
-    #: Fraction of the center at which a value is too fast, which fails nothing; below 0 where less is better.
+    #: Fraction of the center at which a value is too fast, which fails nothing; negative if less is better.
     fast: dict[str, float]
-    provisional: set[str]  #: of those with a tuple: the reference cannot judge yet, or sees next to nothing
+    #: among those with a tuple: the reference cannot judge yet, or detects next to nothing
+    provisional: set[str]
 
     def unasserted(self, name: str) -> Verdict:
         """Return the verdict of a value that ReFrame asserts against nothing."""
         return Verdict.NOT_COMPARABLE if name in self.differences else Verdict.NO_REFERENCE
 
     def complete(self, name: str, told: Sequence[Any]) -> list[Any]:
-        """Complete what ReFrame tells of an asserted value: value, center, both fractions, unit and result.
+        """Complete ReFrame's record of an asserted value: value, center, both fractions, unit and result.
 
-        The fast end of the band is added. What passed by a provisional reference says so. No number has more
-        digits than people read, but the value, which ``import`` holds against the records.
+        It adds the fast end of the band, and marks a value that passed by a provisional reference. Numbers have
+        only the digits that people read, except the value, which ``import`` compares with the records.
         """
         value, center, lower, upper, unit, result = told
         if (fast := self.fast.get(name)) is not None:
             lower, upper = (fast, upper) if fast < 0 else (lower, fast)
         if name in self.provisional and result == "pass":
             result = Verdict.PROVISIONAL.value
-        ends = [None if each is None else round(each, 4) for each in (lower, upper)]
+        ends = [None if end is None else round(end, 4) for end in (lower, upper)]
         return [float(f"{value:.10g}"), float(f"{center:.6g}"), *ends, unit, result]
 
     def explain_unjudged(self, names: Sequence[str], launches: Iterable[PlannedLaunch], site: str) -> str:
-        """Explain why values were not held against references; the command that calibrates is on its own line.
+        """Explain why values were not compared with references; a calibrating command is on its own line.
 
         :param launches: those that ended well
         """
@@ -104,31 +105,31 @@ def find_bands(
     :param whole: the starts that ended well
     """
     reference_set = load_references(place, tuple(roots))
-    known = KnownBands({}, {}, {}, set())
+    bands = KnownBands({}, {}, {}, set())
     if reference_set is None:
-        return known
+        return bands
     for launch, outcome in whole:
         records = outcome.records
-        assert records  # it ended well
+        assert records  # because it ended well
         conditions = conditions_of(records.run, launch.exact)
-        right = [each for each in launch.cases if each.variable not in records.wrong]
+        right = [candidate for candidate in launch.cases if candidate.variable not in records.wrong]
         for case in right:
             if case not in reference_set.references:
                 continue
-            told = conditions, case, launch.accepts, launch.by_hand
+            facts = conditions, case, launch.accepts, launch.by_hand
             measured = records.measurements[case.variable]
             lay = locate_case(measured.core_latency)
-            if difference := reference_set.difference(*told):
-                known.differences[case.variable] = difference
+            if difference := reference_set.difference(*facts):
+                bands.differences[case.variable] = difference
             elif (reference := reference_set.find_placed(case, lay)) is None:
-                known.differences[case.variable] = ELSEWHERE
+                bands.differences[case.variable] = ELSEWHERE
             else:
                 resolution = records.resolution(measured.unit)
                 limits = compute_band(reference, resolution)
-                known.tuples[case.variable] = convert_to_reframe(reference, limits)
+                bands.tuples[case.variable] = convert_to_reframe(reference, limits)
                 end = limits.lower if limits.better == "lower" else limits.upper
                 if not limits.blind:
-                    known.fast[case.variable] = end / reference.center - 1.0
+                    bands.fast[case.variable] = end / reference.center - 1.0
                 if judge_case(case, measured, reference, resolution).verdict == Verdict.PROVISIONAL:
-                    known.provisional.add(case.variable)
-    return known
+                    bands.provisional.add(case.variable)
+    return bands

@@ -1,8 +1,8 @@
-"""Run in a job: each language once a round, in drawn order, and C in each of them.
+"""Run inside a job: in each round, C and all languages once, in random order.
 
-A start under the witness goes before the rounds, of the program in C, once for each language: it tells on what
-the launch of that language ran, and its times are of no use. Each language proves its library itself. One that
-fails ends there; where C does, all do.
+Before the rounds, the program in C is started under the witness once per language: this records what the launch
+of that language ran on, and its times are not used. Each language proves its library itself. A language that
+fails ends there; if C fails, all end.
 """
 
 import os
@@ -25,7 +25,7 @@ class LanguageStart:
 
     language: str
     program: Program
-    library: str  #: what it has to say of its library
+    library: str  #: what it must report as its library
     token: str
     witness: str
     output: str
@@ -34,16 +34,16 @@ class LanguageStart:
 
 @dataclass(frozen=True)
 class LanguageRounds:
-    """The languages of a job and how they start."""
+    """The languages of a job and how they are started."""
 
     c: Program
-    library: str  #: what C has to say of its library
+    library: str  #: what C must report as its library
     starts: tuple[LanguageStart, ...]
     launcher: tuple[str, ...]  #: with its number of ranks
     options: tuple[str, ...]  #: of every program
     rounds: int
-    limit: float  #: seconds of a start
-    witness: str  #: the library that is loaded in front of the MPI
+    limit: float  #: seconds per start
+    witness: str  #: library that is preloaded in front of the MPI
     seed: str
 
 
@@ -52,9 +52,13 @@ def measure_rounds(job: LanguageRounds, env: Mapping[str, str]) -> None:
     going: dict[str, LanguageStart] = {}
     preloaded = ":".join(filter(None, [job.witness, env.get("LD_PRELOAD")]))  # it names the others
     for start in job.starts:
-        own = {"LD_PRELOAD": preloaded, "PLUMBLINE_WITNESS": start.witness, "PLUMBLINE_TOKEN": start.token}
-        ran = run(job, replace(job.c, variables=own), env)
-        sys.stderr.write(ran.stderr + ran.output)  # by which transports a verbose start talks
+        variables = {
+            "LD_PRELOAD": preloaded,
+            "PLUMBLINE_WITNESS": start.witness,
+            "PLUMBLINE_TOKEN": start.token,
+        }
+        ran = run(job, replace(job.c, variables=variables), env)
+        sys.stderr.write(ran.stderr + ran.output)  # transports printed by a verbose start
         write_text(Path(start.output), "")
         if ran.code:
             end_launch(start, ran)
@@ -87,7 +91,7 @@ def run(job: LanguageRounds, program: Program, env: Mapping[str, str]) -> Ran:
 
 
 def has_failed(ran: Ran, library: str) -> bool:
-    """Return whether a start failed, or did something wrong."""
+    """Return whether a start failed, or had wrong output."""
     try:
         read_exchange(ran.output, library)
     except RecordError:
@@ -96,7 +100,7 @@ def has_failed(ran: Ran, library: str) -> bool:
 
 
 def end_launch(start: LanguageStart, ran: Ran) -> None:
-    """Write the exit code of a launch; what its program said goes to standard error."""
+    """Write the exit code of a launch; its program's error output goes to standard error."""
     if ran.errors:
         print(f"{start.language}: {ran.errors}", file=sys.stderr)
     write_text(Path(start.ending), f"{ran.code}\n")

@@ -1,4 +1,4 @@
-"""Which layouts are measured, on a site and on each partition of it."""
+"""Choose the layouts that are measured, on a site and on each of its partitions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,16 +12,16 @@ from site_configs.schema.reframe_request import current_request
 from site_configs.topology.gpus import list_gpu_layouts
 from site_configs.topology.layouts import Layout, list_kernel_layouts
 
-NOWHERE = "1x1"  #: the layout of a partition that measures none: a parameter must have a value
+NOWHERE = "1x1"  #: layout of a partition that measures none, because a parameter must have a value
 
 
 def list_kernel_layouts_on(part) -> list[Layout]:
-    """List the layouts of the application kernels on a partition; where cores are unknown, one that fails."""
+    """List the layouts of the application kernels on a partition; if cores are unknown, one that fails."""
     facts = PartitionFacts.of_partition(part)
     if not facts.cores_per_node:
         return [Layout(1, 1)]
-    own = tuple(list_kernel_layouts(facts.cores_per_node, facts.nodes, count_usable_threads(facts)))
-    return select_layouts(part.name, replace(facts, layouts=own))
+    kernel_layouts = tuple(list_kernel_layouts(facts.cores_per_node, facts.nodes, count_usable_threads(facts)))
+    return select_layouts(part.name, replace(facts, layouts=kernel_layouts))
 
 
 def count_usable_threads(facts: PartitionFacts) -> int:
@@ -30,47 +30,47 @@ def count_usable_threads(facts: PartitionFacts) -> int:
 
 
 def list_gpu_layouts_on(part) -> list[Layout]:
-    """List the layouts of one rank a GPU on a partition; none where it declares no GPUs."""
+    """List the layouts with one rank per GPU on a partition; empty if it declares no GPUs."""
     facts = PartitionFacts.of_partition(part)
     if facts.gpus is None or facts.exact or not facts.cores_per_node:
         return []
-    own = tuple(list_gpu_layouts(facts.gpus, facts.cores_per_node, facts.nodes))
-    chosen = select_layouts(part.name, replace(facts, layouts=own))
+    gpu_layouts = tuple(list_gpu_layouts(facts.gpus, facts.cores_per_node, facts.nodes))
+    chosen = select_layouts(part.name, replace(facts, layouts=gpu_layouts))
     return [layout for layout in chosen if layout.per_node <= facts.gpus.per_node]
 
 
 def list_pair_layouts_on(part) -> list[Layout]:
-    """List the layout of two ranks on a node, where a partition can have it and no other was chosen."""
+    """List the layout of two ranks on a node, if a partition can have it and no other was chosen."""
     facts = PartitionFacts.of_partition(part)
     pair = Layout(2, 2)
     if facts.cores_per_node < 2 and not current_request().oversubscribe:
         return []
-    return [each for each in select_layouts(part.name, replace(facts, layouts=(pair,))) if each == pair]
+    return [layout for layout in select_layouts(part.name, replace(facts, layouts=(pair,))) if layout == pair]
 
 
 def list_on_all_partitions(list_on: Callable[[Any], list[Layout]]) -> list[str]:
-    """List every layout that a function lists on some partition of this site."""
-    found = sorted({layout for part in runtime().system.partitions for layout in list_on(part)})
-    return [str(layout) for layout in found] or [NOWHERE]
+    """List every layout that a function returns for some partition of this site."""
+    layouts = sorted({layout for part in runtime().system.partitions for layout in list_on(part)})
+    return [str(layout) for layout in layouts] or [NOWHERE]
 
 
 def list_measured_layouts() -> list[str]:
-    """Return every layout that is measured on some partition of this site, as ``4x2``.
+    """List every layout that is measured on some partition of this site, as ``4x2``.
 
-    :raises ValueError: if there is none, and nothing was asked for that could be named as missing.
+    :raises ValueError: if there is none, and nothing was asked for that could be reported as missing.
     """
     parts = {part.name: PartitionFacts.of_partition(part) for part in runtime().system.partitions}
-    found = sorted({layout for part in parts.items() for layout in select_layouts(*part)})
+    layouts = sorted({layout for part in parts.items() for layout in select_layouts(*part)})
     if not all(facts.cores_per_node for facts in parts.values()):
-        return [*map(str, found), NOWHERE]  # a test that fails there says so
-    if not found and not any(facts.layouts for facts in parts.values()):
+        return [*map(str, layouts), NOWHERE]  # a test that fails there reports it
+    if not layouts and not any(facts.layouts for facts in parts.values()):
         fix = "choose --processes, perhaps with --oversubscribe, or look at taskset if there are more"
         raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
-    return [str(layout) for layout in found] or [NOWHERE]
+    return [str(layout) for layout in layouts] or [NOWHERE]
 
 
 def list_layouts_on(part) -> list[Layout]:
-    """List the layouts that are measured on a partition; where cores are unknown, one that fails."""
+    """List the layouts that are measured on a partition; if cores are unknown, one that fails."""
     facts = PartitionFacts.of_partition(part)
     unknown = [] if facts.cores_per_node else [Layout(1, 1)]
     return select_layouts(part.name, facts) or unknown

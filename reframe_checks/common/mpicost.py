@@ -1,4 +1,4 @@
-"""What every check that runs mpicost shares: one launch measures a family of cases at one process count."""
+"""What all checks with mpicost share: one launch measures a family of cases at one process count."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +21,7 @@ from site_configs.topology.machine import measure_flush_seconds
 
 
 def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:
-    """Estimate the bytes of all processes' send and receive buffers, and of messages on their way.
+    """Estimate the bytes of all processes' send and receive buffers, and of messages in flight.
 
     :param size: bytes by the routine's convention: of a block between two processes, or of a vector.
     :raises ValueError: if mpicost has no such routine.
@@ -30,7 +30,7 @@ def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:
 
 
 SECONDS_PER_TRIAL = 0.1  #: allowed, not expected
-#: allowed for one: ranks of other nodes may take longer than one of this machine
+#: allowed for one: ranks of other nodes may take longer than one on this machine
 FLUSHES_PER_TRIAL = 20
 
 
@@ -39,8 +39,8 @@ class MpicostCheck(LaunchCheck, family=True):
 
     program = "mpicost"
     must_define = (*LaunchCheck.must_define, "table")
-    #: Variables of which a site may say the values on a partition (``defaults``). The last two are ReFrame's:
-    #: how long a job may last, and how long wait, as ``10m``.
+    #: Variables that a site may set on a partition (``defaults``). The last two are ReFrame's: how long a job
+    #: may last, and how long it may wait, as ``10m``.
     site_variables: tuple[str, ...] = (
         "trials",
         "trial_rounds",
@@ -53,8 +53,8 @@ class MpicostCheck(LaunchCheck, family=True):
         "max_pending_time",
     )
 
-    #: The family: the sizes in bytes at which each routine is measured; ``[0]`` for no payload:
-    #: ``{"bcast": [8, 10_000], "barrier": [0]}``. ``mpicost --list`` prints the routines.
+    #: The family: the sizes in bytes at which each routine is measured; ``[0]`` without a payload: ``{"bcast":
+    #: [8, 10_000], "barrier": [0]}``. ``mpicost --list`` prints the routines.
     #:
     #: :required: yes, by the family's check
     table = variable(typ.Dict[str, typ.List[int]])
@@ -65,13 +65,13 @@ class MpicostCheck(LaunchCheck, family=True):
     routines = variable(typ.List[str], value=read_choice("routines", []))
 
     #: The most processes at which a routine is measured (``{"scan_min": 32}``), or a routine at one size
-    #: (``{"alltoall:1000": 32}``), unless routines are asked for by name; without a limit if not in it.
+    #: (``{"alltoall:1000": 32}``), unless routines are asked for by name; routines not listed have no limit.
     #:
     #: :default: ``{}``
     left_out_above = variable(typ.Dict[str, int], value={})
 
-    #: Measure these sizes (bytes, ``[8, 1000]``) in the place of the family's own; its own if empty. Where a
-    #: routine computes, only multiples of 8 are measured.
+    #: Measure these sizes (bytes, ``[8, 1000]``) instead of the family's own; its own if empty. Routines that
+    #: compute are measured at multiples of 8 only.
     #:
     #: :default: ``[]``
     sizes = variable(typ.List[int], value=read_choice("sizes", []))
@@ -81,8 +81,8 @@ class MpicostCheck(LaunchCheck, family=True):
     #: :default: ``51``, as in the papers; in a night those of its references
     trials = variable(int, value=read_choice("trials", suite.TRIALS))
 
-    #: Times that a launch visits each case, in another random order every time, for a share of its trials: what
-    #: changes within a launch is in all cases alike. A visit has two trials at least.
+    #: How often a launch visits each case, in a new random order every time, for a share of its trials, so that
+    #: a change within a launch affects all cases alike. A visit has at least two trials.
     #:
     #: :default: ``5``; in a night those of its references
     trial_rounds = variable(int, value=read_choice(ROUND_COUNT.variable, suite.TRIAL_ROUNDS))
@@ -93,14 +93,14 @@ class MpicostCheck(LaunchCheck, family=True):
     #: :default: ``evict``: its cost does not grow with the caches, and launches differ less
     cache = variable(str, value=read_choice("cache", suite.CACHE))
 
-    #: What starts the processes of a trial together: ``dissemination``, ``barrier`` or ``window``; ``loop``: a
+    #: How the processes of a trial start together: ``dissemination``, ``barrier`` or ``window``; ``loop``: a
     #: trial is as many calls as last 10 ms, after one synchronisation, with warm caches.
     #:
     #: :default: ``dissemination``, which is the same algorithm with every MPI
     sync = variable(str, value=read_choice("sync", suite.SYNC))
 
-    #: Most seconds of work before the first case; none in simulated time. Processors that were idle are slow at
-    #: first, and cases come in random order: what came first was up to 40% slower. It ends where none speeds up
+    #: Most seconds of work before the first case; none in simulated time. Idle processors are slow at first,
+    #: and cases come in random order: the first ones were up to 40% slower. It ends when no processor speeds up
     #: any more.
     #:
     #: :default: ``0.5``
@@ -118,14 +118,14 @@ class MpicostCheck(LaunchCheck, family=True):
 
     @run_after("init")
     def apply_table(self):
-        """Check the table: a routine without a size would be measured nowhere, unnoticed."""
+        """Check the table: a routine without a size would silently not be measured."""
         if not self.table or not all(self.table.values()):
             raise ValueError("table: give every routine of the family a size, [0] for no payload")
         for routine in self.table:
-            suite.find_routine(routine)  # one that is not known here would lack its place in every analysis
+            suite.find_routine(routine)  # a routine unknown there would be missing from every analysis
 
     def measures_on(self, part) -> bool:
-        """Return whether anything of the family was chosen, in a state of the caches that mpicost knows."""
+        """Return whether anything of the family was chosen, in a cache state that mpicost supports."""
         return self.cache in suite.CACHES and any(
             self.partners(routine) and self.chosen_sizes(routine)
             for routine in self.chosen_routines()
@@ -155,18 +155,18 @@ class MpicostCheck(LaunchCheck, family=True):
         return [replace(launch, options=tuple(self.options_of(launch)))]
 
     def allowed_trial_seconds(self) -> float:
-        """Return the seconds that a trial may take on average, by what a flush was measured to take here."""
+        """Return the seconds that a trial may take on average, given the measured time of a flush here."""
         flush = FLUSHES_PER_TRIAL * measure_flush_seconds() if self.cache == suite.FLUSH else 0.0
         return SECONDS_PER_TRIAL + flush
 
     def value_of_references(self, name: str) -> int | None:
-        """Return the trials or rounds of references, in a session held against them; a paper has its own."""
+        """Return the trials or rounds of references, for a session compared with them; a paper has its own."""
         counts = (TRIAL_COUNT.variable, ROUND_COUNT.variable)
         if name not in counts or not read_choice(AS_REFERENCES, False) or self.family:
             return None
         place = (self.current_system.name, self.current_partition.name, self.current_environ.name)
-        known = read_reference_trials([Path(root) for root in self.reference_roots], *place)
-        return known[counts.index(name)] if known else None
+        reference_counts = read_reference_trials([Path(root) for root in self.reference_roots], *place)
+        return reference_counts[counts.index(name)] if reference_counts else None
 
     @property
     def launch(self) -> PlannedLaunch:
@@ -176,9 +176,9 @@ class MpicostCheck(LaunchCheck, family=True):
         """Explain why a case cannot be timed, or would end all others of its launch; None if it can be run."""
         if self.facts.exact and suite.find_routine(case.routine).local:
             return SkippedCase(case, "what a process computes takes no simulated time")
-        known = self.current_environ.extras.get("impossible", {})
+        impossible = self.current_environ.extras.get("impossible", {})
         what = f"{case.routine}:{case.bytes}"
-        reason = known.get(what) or known.get(f"{what}:{case.processes}")
+        reason = impossible.get(what) or impossible.get(f"{what}:{case.processes}")
         return SkippedCase(case, reason) if reason else None
 
     def explain_too_large(self, case: Case) -> SkippedCase | None:
@@ -192,7 +192,7 @@ class MpicostCheck(LaunchCheck, family=True):
 
     @run_before("run")
     def set_command(self):
-        """Set the command, which writes its exit code to a file: not every scheduler tells it."""
+        """Set the command, which writes its exit code to a file, because not every scheduler reports it."""
         ending = quote_word(str(self.launch.ending(self.session)))
         self.executable = quote_word(str(getattr(self.mpicost, "program", "mpicost")))
         words = [*self.launch.options, f"--token={self.launch.token}"]
@@ -211,7 +211,7 @@ class MpicostCheck(LaunchCheck, family=True):
             f"--sync={self.sync}",
             f"--output={launch.records(self.session)}",
         ]
-        # the order of the cases can matter in simulated time, and must repeat with the time
+        # the order of the cases can matter in simulated time, and must repeat like the time
         options += [f"--seed={launch.number}" if launch.exact else f"--settle={self.settle:g}"]
         peers = self.chosen_peers()
         if peers and any(case.peer for case in launch.cases):
@@ -220,16 +220,18 @@ class MpicostCheck(LaunchCheck, family=True):
 
     def chosen_routines(self) -> list[str]:
         wanted = self.routines or self.table
-        return [each for each in self.table if each in wanted and self.is_selected(each)]
+        return [routine for routine in self.table if routine in wanted and self.is_selected(routine)]
 
     def note_choices(self) -> None:
-        """Note the routines, sizes, partners and caches that were chosen, and which of them are here."""
+        """Record the routines, sizes, partners and caches that were chosen, and which of them are here."""
         measured = self.chosen_routines()
-        sized = [each for each in measured if self.table[each] != [0] and each not in suite.CONTROLS]
+        sized = [
+            routine for routine in measured if self.table[routine] != [0] and routine not in suite.CONTROLS
+        ]
         if "routines" in self.set_by_setvar:
             note_choice("routines", self.routines, measured, self.table)
         if "sizes" in self.set_by_setvar:
-            there = [n for n in self.sizes if any(suite.find_routine(each).has_size(n) for each in sized)]
+            there = [n for n in self.sizes if any(suite.find_routine(routine).has_size(n) for routine in sized)]
             note_choice("sizes", self.sizes, there)
         if "peers" in self.set_by_setvar:
             note_choice("peers", self.peers, [n for n in self.peers if 0 < n < self.processes])
@@ -237,30 +239,30 @@ class MpicostCheck(LaunchCheck, family=True):
             note_choice("cache", [self.cache], suite.CACHES, suite.CACHES)
 
     def chosen_peers(self) -> list[int]:
-        """Return the partners that were chosen, as far as there are so many processes; empty for all."""
+        """Return the chosen partners, limited to existing processes; empty for all."""
         wanted = {p for routine in (self.wanted_routines() or {}).values() for p in routine.peers}
         return [peer for peer in sorted(wanted) or self.peers if peer < self.processes]
 
     def partners(self, routine: str) -> list[int]:
-        """Return the partners with which a routine is measured: of one in pairs, other processes in turn."""
+        """Return the partners with which a routine is measured; pairs use other processes in turn."""
         if not suite.find_routine(routine).in_pairs:
             return [0]
         return self.chosen_peers() or ([] if self.peers else list(range(1, self.processes)))
 
     def chosen_sizes(self, routine: str) -> list[int]:
         """Return the sizes at which a routine of the family is measured."""
-        own = self.table[routine]
+        family_sizes = self.table[routine]
         wanted = (self.wanted_routines() or {}).get(routine)
         chosen = (wanted and wanted.sizes) or self.sizes
         asked = [size for size in chosen if suite.find_routine(routine).has_size(size)]
-        kept = own == [0] or routine in suite.CONTROLS or not chosen
+        kept = family_sizes == [0] or routine in suite.CONTROLS or not chosen
         limits = {} if self.routines or wanted else self.left_out_above
-        return self.allowed_sizes(routine, own if kept else asked, limits)
+        return self.allowed_sizes(routine, family_sizes if kept else asked, limits)
 
     def all_cases(self) -> Iterator[Case]:
         """Return the cases of this launch and those that are skipped.
 
-        They follow from the declaration alone, and never from what a program printed.
+        They follow from the declaration alone, never from what a program printed.
         """
         exact = self.facts.exact
         for routine in self.chosen_routines():
@@ -272,7 +274,7 @@ class MpicostCheck(LaunchCheck, family=True):
 
 
 class RequestedCheck(MpicostCheck, family=True):
-    """A family whose routines are measured where they were named: by ``--family``, or ``--routine``."""
+    """A family whose routines are measured only if named: by ``--family``, or ``--routine``."""
 
     def chosen_routines(self) -> list[str]:
         wanted = self.wanted_routines() or {}
@@ -283,7 +285,7 @@ class PartnerCheck(MpicostCheck, family=True):
     """A family of a paper in which rank 0 plays with one partner, unless others were chosen."""
 
     def chosen_peers(self) -> list[int]:
-        """Return the partners that were chosen; if none was the first rank of another node, or the last."""
+        """Return the chosen partners; without a choice the first rank of another node, or the last rank."""
         chosen = read_choice("peers", [])
         nearest = min(self.num_tasks_per_node, self.processes - 1)
         return [peer for peer in chosen if peer < self.processes] if chosen else [nearest]

@@ -1,4 +1,4 @@
-"""What the checks of OSU and IMB share: a table of benchmarks, a job per layout, a witness beside a start."""
+"""What the checks of OSU and IMB share: a table of benchmarks, a job per layout, a witness for each start."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -34,13 +34,13 @@ from site_configs.programs.program import PROGRAMS
 from site_configs.schema.reframe_request import current_request
 from spack_envs.installation import FOLDER, write_program
 
-POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
+POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as in both programs
 SECONDS_PER_CASE = 2  #: allowed, not expected
 
 
 @dataclass(frozen=True)
 class Start:
-    """Benchmarks that one start of a program runs, all of them at these sizes in bytes."""
+    """Benchmarks that one start of a program runs, all at these sizes in bytes."""
 
     name: str
     benchmarks: list[Benchmark]
@@ -48,17 +48,17 @@ class Start:
 
 
 def count_iterations(asked: int, windows: bool) -> int:
-    """Count the iterations of a start: fewer than were asked for, if each is a window of messages."""
+    """Return the iterations of a start: fewer than requested if each is a window of messages."""
     return max(share_windows(asked), LEAST_ITERATIONS) if windows else asked
 
 
 def share_windows(calls: int) -> int:
-    """Return how many windows of messages stand for so many calls."""
+    """Return how many windows of messages stand for this number of calls."""
     return -(-calls // WINDOW_SHARE)
 
 
 def preload_first(library: Path, own: str = "") -> str:
-    """Write the value of ``LD_PRELOAD`` for a shell: the library, then what a site or the user preloads.
+    """Format the value of ``LD_PRELOAD`` for a shell: the library, then what a site or the user preloads.
 
     :param own: what the program itself preloads, as a shell reads it
     """
@@ -66,7 +66,7 @@ def preload_first(library: Path, own: str = "") -> str:
 
 
 def time_whole_line(line: str, output: str) -> str:
-    """Return a command of bash with the seconds that it took behind its output."""
+    """Return a bash command that appends the seconds that it took to its output."""
     return f"{{ TIMEFORMAT='# {WHOLE_START}: %3R'; time {line} 2>&3; }} 3>&2 2>> {output}"
 
 
@@ -75,16 +75,17 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     must_define = (*LaunchCheck.must_define, "table", "own_sizes")
 
-    #: Variables of which a site may say the values on a partition (``defaults``). ``max_pending_time`` is
-    #: ReFrame's: how long a job may wait, as ``10m``.
+    #: Variables that a site may set on a partition (``defaults``). ``max_pending_time`` is ReFrame's: how long
+    #: a job may wait, as ``10m``.
     site_variables: tuple[str, ...] = ("iterations", "left_out_above", "max_pending_time")
 
-    #: What is measured, a line each. ``Benchmark`` explains its parts; ``mpi_support.py`` what needs MPI 3.
+    #: What is measured, one benchmark per line. ``Benchmark`` explains its parts; ``mpi_support.py`` what needs
+    #: MPI 3.
     #:
     #: :required: yes, by the program's check
     table: tuple[Benchmark, ...]
 
-    #: The sizes in bytes of each line that has none of its own.
+    #: The sizes in bytes of each benchmark that has none of its own.
     #:
     #: :required: yes, by the program's check
     own_sizes: list[int]
@@ -94,7 +95,7 @@ class OsuImbCheck(LaunchCheck, family=True):
     #: :default: ``[]``
     routines = variable(typ.List[str], value=read_choice("routines", []))
 
-    #: Measure these sizes (bytes, ``[8, 65536]``) in the place of ``own_sizes``; those if empty.
+    #: Measure these sizes (bytes, ``[8, 65536]``) instead of ``own_sizes``; those if empty.
     #:
     #: :default: ``[]``
     sizes = variable(typ.List[int], value=read_choice("sizes", []))
@@ -105,12 +106,12 @@ class OsuImbCheck(LaunchCheck, family=True):
     #: :default: ``{}``
     left_out_above = variable(typ.Dict[str, int], value={})
 
-    #: Timed calls of each size. A fifth of them where a call is a window of 64 messages, as in bandwidth tests.
+    #: Timed calls of each size; a fifth of them if a call is a window of 64 messages, as in bandwidth tests.
     #:
     #: :default: ``100``: less than the programs' own, so that every size fits into a night
     iterations = variable(int, value=read_choice("iterations", ITERATIONS))
 
-    #: ``warm``: the same buffers in every call; of IMB also ``rotate``: other memory each time.
+    #: ``warm``: the same buffers in every call; for IMB also ``rotate``: other memory each time.
     #:
     #: :default: ``warm``
     cache = variable(str, value=read_choice("cache", WARM))
@@ -119,13 +120,13 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     @property
     def validates(self) -> bool:
-        """Whether data is verified, in launches whose times are of no use."""
+        """Whether data is verified, in launches whose times are not used."""
         return bool(read_choice(VALIDATION, ""))
 
     def measures_on(self, part) -> bool:
         """Return whether a routine of the table was chosen. Only mpicost runs in simulated time."""
-        known = self.cache in PROGRAMS[self.program].caches and not part.extras.get("exact")
-        return known and any(self.sizes_of(benchmark) for benchmark in self.chosen_benchmarks())
+        possible = self.cache in PROGRAMS[self.program].caches and not part.extras.get("exact")
+        return possible and any(self.sizes_of(benchmark) for benchmark in self.chosen_benchmarks())
 
     def planned_launches(self) -> list[PlannedLaunch]:
         """Return every start of the job, each with its own end."""
@@ -141,13 +142,13 @@ class OsuImbCheck(LaunchCheck, family=True):
         return starts
 
     def limit_of_start(self, cases: Sequence[Case]) -> float:
-        """Return the seconds that a start may take: the user's, else by its cases."""
+        """Return the seconds that a start may take: the user's limit, else one that follows from its cases."""
         return float(self.time_limit or SECONDS_TO_START + SECONDS_PER_CASE * len(cases))
 
     def planned_start(self, start: Start, reason: str, foreseen: bool = False) -> PlannedLaunch:
         """Return the plan of one start, without what this MPI does not support.
 
-        :param reason: why the program cannot be had at all, if so: then all of it is skipped.
+        :param reason: why the program is not available, if so: then everything is skipped.
         :param foreseen: whether that was known before anything was tried with this MPI
         """
         able = [benchmark for benchmark in start.benchmarks if not self.explain_unmeasured(benchmark)]
@@ -193,13 +194,13 @@ class OsuImbCheck(LaunchCheck, family=True):
             )
 
     def method(self) -> dict[str, Any]:
-        """Return the method: values are comparable only if it is equal."""
+        """Return the method, which must be equal for values to be comparable."""
         windows = count_iterations(self.iterations, windows=True)
         return {"iterations": self.iterations, WINDOW_ITERATIONS: windows}
 
     @run_before("run")
     def keep_builds(self):
-        """Keep beside the launches what ran: under a ReFrame of the site's own they are a session."""
+        """Record beside the launches what ran: under a site's own ReFrame they are a session."""
         if not is_in_session():
             for start in self.started():
                 write_program(self.session, self.built_for(start).kept)
@@ -212,10 +213,10 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
-        own = self.variables_of(start)
+        start_variables = self.variables_of(start)
         variables = {
-            **own,
-            "LD_PRELOAD": preload_first(prefix / WITNESS, own.get("LD_PRELOAD", "")),
+            **start_variables,
+            "LD_PRELOAD": preload_first(prefix / WITNESS, start_variables.get("LD_PRELOAD", "")),
             "PLUMBLINE_WITNESS": quote_word(str(start.witness(self.session))),
             "PLUMBLINE_TOKEN": start.token,
         }
@@ -245,11 +246,11 @@ class OsuImbCheck(LaunchCheck, family=True):
         return self.built
 
     def note_choices(self) -> None:
-        """Note the routines, sizes and caches that were chosen, and which of them are here."""
+        """Record the routines, sizes and caches that were chosen, and which of them are here."""
         measured = self.chosen_benchmarks()
         if "routines" in self.set_by_setvar:
-            known = [each.routine for each in self.table]
-            note_choice("routines", self.routines, [benchmark.routine for benchmark in measured], known)
+            routines = [benchmark.routine for benchmark in self.table]
+            note_choice("routines", self.routines, [benchmark.routine for benchmark in measured], routines)
         if "sizes" in self.set_by_setvar:
             there = [n for benchmark in measured if benchmark.sizes is None for n in self.sizes_of(benchmark)]
             note_choice("sizes", self.sizes, there)
@@ -259,16 +260,16 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def chosen_benchmarks(self) -> list[Benchmark]:
         layout = self.processes, self.num_tasks_per_node
-        wanted = [each for each in self.table if each.is_measured_at(*layout)]
+        wanted = [benchmark for benchmark in self.table if benchmark.is_measured_at(*layout)]
         sync, peers = read_choice("sync", ""), read_choice("peers", [])
         return [
-            each
-            for each in wanted
-            if (each.routine in self.routines if self.routines else not self.is_extra(each))
-            and self.is_selected(each.routine)
-            and (each.verifies or not self.validates)
-            and (not sync or each.sync == sync)
-            and (not peers or each.peer in peers)
+            benchmark
+            for benchmark in wanted
+            if (benchmark.routine in self.routines if self.routines else not self.is_extra(benchmark))
+            and self.is_selected(benchmark.routine)
+            and (benchmark.verifies or not self.validates)
+            and (not sync or benchmark.sync == sync)
+            and (not peers or benchmark.peer in peers)
         ]
 
     def is_extra(self, benchmark: Benchmark) -> bool:

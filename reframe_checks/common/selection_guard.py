@@ -1,10 +1,10 @@
-"""A selection that matches nothing fails, where ReFrame passes a run or a list of no case with exit code 0.
+"""Make a selection that matches nothing fail: ReFrame exits with code 0 for a run or list without cases.
 
-ReFrame has no hook between its selection and what it does with it: its runner and its lists are wrapped.
-A ReFrame whose runner is another one passes first; then this looks when Python ends, and ends it otherwise.
+ReFrame has no hook between its selection and its use, so its runner and its lists are wrapped. A ReFrame with
+another runner passes first; then the guard runs when Python ends, and changes the exit code.
 
-Nor has ReFrame a hook behind the loading of all checks. One check may have a routine that another has not, so
-that a word which no check has is refused when the first build is set up. Without that no case runs.
+ReFrame has no hook after loading all checks either. A check may lack a routine that another has, so a word that
+no check has is refused when the first build is set up, before any case runs.
 """
 
 import atexit
@@ -22,29 +22,29 @@ from postprocess.model.routines.mpicost import ROUTINES
 from site_configs.programs.program import PROGRAMS
 
 CHECKS = Path(__file__).resolve().parents[1]
-RUNS = ("-r", "--run", "--dry-run")  #: of ReFrame's options: those that run cases
-LISTS = ("list_checks", "list_tags", "describe_checks")  #: of ReFrame's functions: those that show tests
-PATHS = ("-c", "--checkpath")  #: and those that name checks
-#: Those that choose tests among the ones that were loaded.
+RUNS = ("-r", "--run", "--dry-run")  #: ReFrame's options that run cases
+LISTS = ("list_checks", "list_tags", "describe_checks")  #: ReFrame's functions that show tests
+PATHS = ("-c", "--checkpath")  #: ReFrame's options that name checks
+#: Options that select tests among those loaded.
 CHOOSING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr", "--describe", "--restore-session")
-NAMING = (("-n", "--name"), ("-t", "--tag"))  #: those of them with the name of a routine
+NAMING = (("-n", "--name"), ("-t", "--tag"))  #: those of them that may name a routine
 TAGS = ("nightly", "links", "agree", "guidelines")
 ROUTINE_NAMES = {routine.name for routine in ROUTINES}
-OPERATIONS = {name.partition("_")[0] for name in ROUTINE_NAMES}  #: each a tag: ``allreduce``
+OPERATIONS = {name.partition("_")[0] for name in ROUTINE_NAMES}  #: each is a tag: ``allreduce``
 KNOWN_NAMES = (*TAGS, *PROGRAMS, *sorted(ROUTINE_NAMES | OPERATIONS))
 SEARCHED = "RFM_CHECK_SEARCH_PATH"  #: names checks too
-EMPTY = 1  #: exit code of a run of nothing
+EMPTY = 1  #: exit code of a run without cases
 
-set_up: set[str] = set()  #: cases of ours that ReFrame has begun with
+set_up: set[str] = set()  #: cases of ours that ReFrame has started to set up
 
 
 @dataclass
 class Choice:
-    """What the user chose for one variable of the checks that were loaded, and what there is."""
+    """What the user chose for one variable of the loaded checks, and what exists."""
 
     asked: set[str] = field(default_factory=set)
-    there: set[str] = field(default_factory=set)  #: of the asked ones those that a check measures
-    known: set[str] = field(default_factory=set)  #: words from which one could choose
+    there: set[str] = field(default_factory=set)  #: asked words that a check measures
+    known: set[str] = field(default_factory=set)  #: words to choose from
 
 
 choices: dict[str, Choice] = {}  #: by variable
@@ -53,7 +53,7 @@ choices: dict[str, Choice] = {}  #: by variable
 def note_choice(
     variable: str, asked: Iterable[object], there: Iterable[object], known: Iterable[object] = ()
 ) -> None:
-    """Note what the user chose for a variable of a check, and what of it this check measures."""
+    """Record what the user chose for a variable of a check, and what of it this check measures."""
     choice = choices.setdefault(variable, Choice())
     choice.asked.update(map(str, asked))
     choice.there.update(map(str, there))
@@ -61,7 +61,7 @@ def note_choice(
 
 
 def find_unmatched_choice() -> str:
-    """Find a word of ``-S`` that matches nothing in any check that was loaded, with its fix; empty if none."""
+    """Find a word of ``-S`` that matches nothing in any loaded check, with its fix; empty if none."""
     for variable, choice in sorted(choices.items()):
         for word in sorted(choice.asked - choice.there):
             fix = (
@@ -75,12 +75,12 @@ def find_unmatched_choice() -> str:
 
 
 def refuse_unmatched_choices() -> None:
-    """Refuse a selection of which a word matches nothing in any check that was loaded.
+    """Refuse a selection with a word that matches nothing in any loaded check.
 
     :raises ValueError: if there is one.
     """
     if wrong := find_unmatched_choice():
-        atexit.unregister(fail_if_empty)  # this says it better
+        atexit.unregister(fail_if_empty)  # this message is better
         raise ValueError(wrong)
 
 
@@ -89,19 +89,19 @@ def note_case(name: str) -> None:
 
 
 def guard_selection() -> None:
-    """End Python with an error if it was to run or list checks of ours alone, and there is none."""
+    """End Python with an error if it should run or list only our checks, and no case matches."""
     if not are_all_ours(list_check_paths(sys.argv[1:])):
         return
     if any(word in RUNS for word in sys.argv[1:]):
         atexit.register(fail_if_empty)
-        with contextlib.suppress(ImportError, AttributeError):  # of a ReFrame to come
+        with contextlib.suppress(ImportError, AttributeError):  # for a future ReFrame
             refuse_empty_runs()
     with contextlib.suppress(ImportError, AttributeError):
         refuse_empty_lists()
 
 
 def refuse_empty_runs() -> None:
-    """Let ReFrame's runner end with our error where it gets no case, before it prints ``PASSED``."""
+    """Make ReFrame's runner end with our error if it gets no case, before it prints ``PASSED``."""
     from reframe.frontend.executors import Runner
 
     run_cases = Runner.runall
@@ -116,7 +116,7 @@ def refuse_empty_runs() -> None:
 
 
 def refuse_empty_lists() -> None:
-    """Let ReFrame end with our error where it has shown tests, and there were none."""
+    """Make ReFrame end with our error if it has listed tests and there were none."""
     from reframe.frontend import cli
 
     def refuse_empty(show: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,12 +134,12 @@ def refuse_empty_lists() -> None:
 
 
 def list_check_paths(words: Sequence[str]) -> list[str]:
-    """List the files and folders of checks that ReFrame was told to load."""
+    """List the files and folders of checks that ReFrame is asked to load."""
     return [*find_options(words), *filter(None, os.environ.get(SEARCHED, "").split(":"))]
 
 
 def find_options(words: Sequence[str], option: tuple[str, str] = PATHS) -> Iterator[str]:
-    """Find the values of an option, short or long: by default of those that name checks."""
+    """Find the values of an option, short or long; by default those that name checks."""
     for number, word in enumerate(words):
         name, equals, value = word.partition("=")
         if word in option:
@@ -151,22 +151,22 @@ def find_options(words: Sequence[str], option: tuple[str, str] = PATHS) -> Itera
 
 
 def chooses_tests(words: Sequence[str]) -> bool:
-    """Return whether the user chose tests by name, tag or expression: ``-n bcast``, ``-nbcast``, ``-t x``."""
-    long = [each for each in CHOOSING if each.startswith("--")]
-    short = tuple(each for each in CHOOSING if each not in long)
+    """Return whether tests were selected by name, tag or expression: ``-n bcast``, ``-nbcast``, ``-t x``."""
+    long = [option for option in CHOOSING if option.startswith("--")]
+    short = tuple(option for option in CHOOSING if option not in long)
     return any(
         word.partition("=")[0] in long if word.startswith("--") else word.startswith(short) for word in words
     )
 
 
 def are_all_ours(paths: Sequence[str]) -> bool:
-    """Return whether all of these are our checks, and there are any."""
+    """Return whether there are check paths and all of them are ours."""
     real = [Path(path).resolve() for path in paths]
     return bool(real) and all(path == CHECKS or CHECKS in path.parents for path in real)
 
 
 def fail_if_empty() -> None:
-    """End the process with an error if no case was begun with."""
+    """End the process with an error if no case was set up."""
     if set_up:
         return
     sys.stdout.flush()
@@ -176,7 +176,7 @@ def fail_if_empty() -> None:
 
 
 def explain_nothing(what: str) -> str:
-    """Explain that nothing was done with any case, with the word that may be misspelled."""
+    """Explain that no case was run or listed, with the word that may be misspelled."""
     named = [word for option in NAMING for word in find_options(sys.argv[1:], option)]
     near = (propose_word(word, KNOWN_NAMES) for word in named if word not in KNOWN_NAMES)
     usual = "look at the options -n, -t, -E, -p and -S: a routine, size, count or tag may be misspelled"

@@ -1,7 +1,7 @@
-"""What the user of ``./plumbline`` chose, and the order of precedence for a variable of a check.
+"""The choices of ``./plumbline``'s user, and the order of precedence for a variable of a check.
 
-ReFrame's own ``--setvar`` has it. That alone would not do: it complains of every test, build fixtures included,
-that does not have the variable.
+ReFrame's own ``--setvar`` is part of it. Alone it would not do: it complains about every test without the
+variable, including build fixtures.
 """
 
 import functools
@@ -21,12 +21,12 @@ SOURCE = Path(__file__).resolve().parents[2]  #: of Plumbline
 
 
 def is_in_session() -> bool:
-    """Return whether ``./plumbline`` started ReFrame; else a user did."""
+    """Return whether ``./plumbline`` started ReFrame, rather than a user."""
     return bool(os.environ.get(SESSION))
 
 
 def list_reference_roots() -> list[str]:
-    """List the directories in which references are looked for, the first one first."""
+    """List the directories with references, in order of precedence."""
     beside = [str(SOURCE / "reference_data"), str(work_directory() / "references")]
     return current_request().references if is_in_session() else beside
 
@@ -36,20 +36,20 @@ def resolve(
 ) -> Any:
     """Resolve the value of a variable: the first in this order that is not None.
 
-    :param default: that of the check, if all others are None.
-    :param outside: that of ``--setvar`` on ReFrame's command line.
+    :param default: of the check, if all others are None.
+    :param outside: from ``--setvar`` on ReFrame's command line.
     :param user: the choice of ``./plumbline``'s user.
-    :param site: that of the partition (``defaults``).
-    :param references: that with which the references were measured.
+    :param site: of the partition (``defaults``).
+    :param references: with which the references were measured.
     """
-    told = (outside, user, site, references)
-    return next((each for each in told if each is not None), default)
+    values = (outside, user, site, references)
+    return next((value for value in values if value is not None), default)
 
 
 def read_choice(name: str, default: Any = None) -> Any:
-    """Read the user's choice for a variable, or the default where none was made.
+    """Read the user's choice for a variable, or the default without one.
 
-    :raises ValueError: if the session's request cannot be read, or holds what no check knows.
+    :raises ValueError: if the session's request cannot be read, or contains an unknown variable.
     """
     return resolve(default, user=_choice(os.environ.get(SESSION, "")).get(name))
 
@@ -66,14 +66,14 @@ def _choice(session: str) -> Mapping[str, Any]:
 
 
 def select_layouts(partition: str, facts: PartitionFacts) -> list[Layout]:
-    """Select the layouts that are measured on a partition: its own, of which the user may have chosen some.
+    """Select the layouts that are measured on a partition: its own, restricted by the user's choice.
 
-    A count that was asked for and is in none of them is measured all the same, on nodes as full as
-    they get, if it fits.
+    A requested count that is in none of them is measured all the same, on nodes as full as possible, if it
+    fits.
     """
     if (wanted := read_choice(WANTED, None)) is not None:
-        asked = {each["layout"] for each in wanted if each["partition"] == partition}
-        chosen = [Layout(*map(int, each.split("x"))) for each in asked]
+        asked = {entry["layout"] for entry in wanted if entry["partition"] == partition}
+        chosen = [Layout(*map(int, text.split("x"))) for text in asked]
         return sorted(layout for layout in chosen if is_layout_possible(layout, facts))
     partitions, counts = read_choice("partitions", None), read_choice("processes", None)
     if read_choice("boundaries", False):
@@ -81,21 +81,21 @@ def select_layouts(partition: str, facts: PartitionFacts) -> list[Layout]:
     if partitions and partition not in partitions:
         return []
     per_node = read_choice("per_node", None)
-    found = [
+    selected = [
         layout
         for layout in facts.layouts
         if (not counts or layout.processes in counts) and (not per_node or layout.per_node in per_node)
     ]
     for count in counts or []:
-        there = {layout.per_node for layout in found if layout.processes == count}
+        there = {layout.per_node for layout in selected if layout.processes == count}
         wanted = per_node or ([] if there else [find_densest(count, facts)])
         chosen = [Layout(count, number) for number in wanted if number not in there]
-        found += [layout for layout in chosen if is_layout_possible(layout, facts)]
-    return sorted(found)
+        selected += [layout for layout in chosen if is_layout_possible(layout, facts)]
+    return sorted(selected)
 
 
 def find_densest(count: int, facts: PartitionFacts) -> int:
-    """Find the processes per node of the fullest nodes; beyond the cores only if oversubscribed."""
+    """Return the processes per node of the fullest nodes; beyond the cores only if oversubscribed."""
     return min(count, max(facts.cores_per_node, -(-count // facts.nodes)))
 
 

@@ -1,1 +1,1 @@
-"""Writes a new site file from what a machine tells of itself."""
+"""Write a new site file from the facts of a machine."""

@@ -1,4 +1,4 @@
-"""What ``site new`` finds out of a machine before it writes anything."""
+"""Survey a machine for ``site new`` before anything is written."""
 
 import os
 import platform
@@ -20,7 +20,7 @@ from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.module_systems import ModuleSystem, module_system
 from site_configs.topology.machine import Machine, read_machine, read_usable_threads
 
-NONE = "none"  #: the word with which people say that there is no scheduler
+NONE = "none"  #: the word for no scheduler
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class MachineSurvey:
     scheduler: Scheduler | None
     modules: ModuleSystem
     mpis: login_node.LoginMpis
-    threads_per_core: int = 1  #: of the machine, that this process may use
+    threads_per_core: int = 1  #: of the machine, usable by this process
     cray_modules: tuple[str, ...] = ()
 
 
@@ -42,39 +42,39 @@ def survey_machine(
     find_wheels: Callable[[], Path | None],
     progress: Progress,
 ) -> MachineSurvey:
-    """Look at the machine. Nothing is submitted to a scheduler, and no MPI program is started under one.
+    """Survey the machine. Nothing is submitted to a scheduler, and no MPI program is started under one.
 
-    :param scheduler: ``none`` to look at this machine alone; None to find out.
-    :param families: MPI families of which wheels are installed where the machine has none.
+    :param scheduler: ``none`` to look at this machine only; None to detect it.
+    :param families: MPI families whose wheels are installed if the machine does not have them.
     :param find_wheels: returns the folder of a mirror with these wheels; None for the package index.
-    :raises UsageError: if a scheduler is here and does not answer.
+    :raises UsageError: if there is a scheduler that does not answer.
     """
-    found = None if scheduler == NONE else find_scheduler(progress)
+    detected = None if scheduler == NONE else find_scheduler(progress)
     return MachineSurvey(
         host=platform.node(),
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         machine=read_machine(),
-        scheduler=found,
+        scheduler=detected,
         modules=module_system(os.environ),
-        mpis=find_mpis(work, found, families, find_wheels, progress),
+        mpis=find_mpis(work, detected, families, find_wheels, progress),
         threads_per_core=read_usable_threads(),
         cray_modules=tuple(login_node.list_cray_modules(os.environ)),
     )
 
 
 def find_scheduler(progress: Progress) -> Scheduler | None:
-    """Find the machine's scheduler, or None where it has none."""
+    """Find the machine's scheduler; None if it has none."""
     try:
-        found = registry.detect_scheduler()
+        detected = registry.detect_scheduler()
     except registry.SchedulerError as error:
         fix = f"ask again when it answers, or --scheduler {NONE} for this machine alone"
         raise UsageError(f"the scheduler does not tell what it has: {error}; {fix}") from None
-    if found:
-        queues = ", ".join(queue.name for queue in found.queues) or "none that it tells of"
-        progress.say(f"scheduler: {found.title}; partitions: {queues}")
+    if detected:
+        queues = ", ".join(queue.name for queue in detected.queues) or "none that it tells of"
+        progress.say(f"scheduler: {detected.title}; partitions: {queues}")
     else:
         progress.say("no scheduler (no sinfo, pbsnodes or bqueues on the search path)")
-    return found
+    return detected
 
 
 def find_mpis(
@@ -95,8 +95,8 @@ def find_mpis(
             raise UsageError(f"--mpis: {word}: a site file names libraries below an MPI itself; {fix}")
     wheels = find_wheels()
     if scheduler is None:
-        found = take_inventory(work, families, progress, False, wheels)
-        return login_node.LoginMpis(found.mpis, found.unusable)
+        inventory = take_inventory(work, families, progress, False, wheels)
+        return login_node.LoginMpis(inventory.mpis, inventory.unusable)
     if unknown := sorted(set(families or ()) - set(FAMILIES)):
         choice = ", ".join(FAMILIES)
         raise UsageError(f"--mpis: the package index has no {unknown[0]!r}: choose from {choice}")
@@ -104,28 +104,28 @@ def find_mpis(
 
 
 def build_host_pattern(host: str) -> str:
-    r"""Build a pattern for the hosts that are named like this one: ``login\d+`` for ``login03.site``."""
+    r"""Build a pattern for hosts named like this one: ``login\d+`` for ``login03.site``."""
     return re.sub(r"\d+", r"\\d+", re.escape(host.partition(".")[0]))
 
 
 def choose_site_name(facts: MachineSurvey) -> str:
-    """Choose a name for the site where none is given: the cluster's, or the host's."""
+    """Choose a default name for the site: the cluster's, or the host's."""
     cluster = facts.scheduler.cluster if facts.scheduler else ""
     return clean_name(cluster or facts.host.partition(".")[0])
 
 
 def clean_name(text: str) -> str:
-    """Replace what is not allowed in the names of files, systems and partitions."""
+    """Replace characters that are not allowed in names of files, systems and partitions."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", text)
     return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
 
 
 def choose_distinct_names(texts: Sequence[str]) -> list[str]:
-    """Choose a name for each text: what is allowed stays as it is, and no two are equal in any case of letters.
+    """Choose a name for each text, all different apart from case. An allowed text stays as it is.
 
-    Results are kept in folders of these names, and some file systems do not tell ``A`` from ``a``.
+    Results are kept in folders of these names, and some file systems do not distinguish ``A`` from ``a``.
     """
-    taken: dict[str, int] = {}  # the index of the text whose name it is
+    taken: dict[str, int] = {}  # index of the text that has the name
     for index, text in enumerate(texts):
         if clean_name(text) == text:
             taken.setdefault(text.lower(), index)

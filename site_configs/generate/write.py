@@ -1,4 +1,4 @@
-"""Write a site file of the machine at hand, entry by entry, for a person to read and to correct."""
+"""Write a site file of this machine, entry by entry, for a person to read and correct."""
 
 import json
 import re
@@ -27,7 +27,7 @@ from site_configs.topology.machine import Machine
 
 @dataclass(frozen=True)
 class EnvironmentView:
-    """One call of ``environment``. All but ``name`` and the remarks is Python."""
+    """One call of ``environment``. All fields but ``name`` and the remarks are Python code."""
 
     name: str
     found: str
@@ -46,17 +46,17 @@ def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> Enviro
     modules = list(facts.cray_modules) if mpi.origin == CRAY else list(mpi.modules)
     words = pair.launcher if isinstance(pair.launcher, tuple) else (pair.launcher,)
     launcher = f"[{', '.join(format_relative_path(word, work) for word in words)}]"
-    # Slurm's srun and Cray's launcher bind by options of their own, and do not look at these.
+    # Slurm's srun and Cray's launcher bind by their own options and ignore these variables.
     started_by_mpi = "mpi" in Path(words[0]).name
     variables = mpi.env if started_by_mpi else {}
-    found = {
+    origins = {
         "module": f"module {mpi.module}",
         "wheel": "wheel in the work directory",
         CRAY: f"{CRAY} ({mpi.mpicc})",
     }
     return EnvironmentView(
         name=format_python(mpi.name),
-        found=found.get(mpi.origin, f"{mpi.mpicc} on the search path"),
+        found=origins.get(mpi.origin, f"{mpi.mpicc} on the search path"),
         family=format_python(mpi.family),
         library=format_python(extract_identity(mpi.library)),
         modules=format_python(modules) if modules else "",
@@ -69,14 +69,14 @@ def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> Enviro
 
 
 def list_remarks(facts: MachineSurvey) -> list[str]:
-    found: list[str] = []
+    remarks: list[str] = []
     if facts.scheduler:
-        found += facts.scheduler.notes
+        remarks += facts.scheduler.notes
         _, left_out = select_needed_kinds(facts.scheduler.queues)
-        found += [f"partition {name} is not in this file: {why}" for name, why in left_out.items()]
-    found += facts.mpis.notes
-    found += [f"{each.mpicc} is not usable: {each.problem}" for each in facts.mpis.unusable]
-    return found
+        remarks += [f"partition {name} is not in this file: {why}" for name, why in left_out.items()]
+    remarks += facts.mpis.notes
+    remarks += [f"{wrapper.mpicc} is not usable: {wrapper.problem}" for wrapper in facts.mpis.unusable]
+    return remarks
 
 
 FEW_NODES = 4  #: that a new site measures at most; a night on thousands is for a person to decide
@@ -85,9 +85,9 @@ LSCPU = "`lscpu` on a compute node tells it"
 
 @dataclass(frozen=True)
 class AnnotatedValue:
-    """A value of the site file, and where it is from or what a person must do about it."""
+    """A value of the site file, with its origin or what a person must do about it."""
 
-    value: str  #: as Python
+    value: str  #: as Python code
     said: str
     change: bool = False
 
@@ -107,12 +107,12 @@ class PartitionView:
     sockets: AnnotatedValue
     nodes: AnnotatedValue
     switch: AnnotatedValue
-    threads: AnnotatedValue  #: said nothing where a core has one
-    gpus: AnnotatedValue  #: said nothing where there are none
+    threads: AnnotatedValue  #: without a remark if a core has one
+    gpus: AnnotatedValue  #: without a remark if there are none
 
 
 def build_partition_views(facts: MachineSurvey) -> list[PartitionView]:
-    """Build the partitions that reach every node once, or this machine where there is no scheduler."""
+    """Build partitions that cover every node once, or this machine if there is no scheduler."""
     scheduler = facts.scheduler
     if scheduler is None:
         return [build_machine_view(facts.machine, facts.threads_per_core)]
@@ -128,7 +128,7 @@ def build_partition_views(facts: MachineSurvey) -> list[PartitionView]:
 
 
 def name_kind(queue: Queue, kind: NodeKind) -> str:
-    """Name the nodes of one kind of a queue, in the scheduler's words."""
+    """Name the nodes of one kind of a queue, in the scheduler's terms."""
     return f"{queue.name}_{kind.cores}c" if len(queue.kinds) > 1 else queue.name
 
 
@@ -164,23 +164,23 @@ def build_partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind, nam
 
 
 def annotate_threads(count: int, source: str) -> AnnotatedValue:
-    """Annotate the hardware threads of a core; nothing is said of one."""
+    """Annotate the hardware threads of a core; a single one needs no remark."""
     return AnnotatedValue(str(count), f"hardware threads ({source}); kernels use two" if count > 1 else "")
 
 
 def annotate_gpus(gpus: Gpus | None, source: str) -> AnnotatedValue:
-    """Annotate the GPUs of a node; nothing is said where there are none."""
-    told = {"kind": gpus.kind, "per_node": gpus.per_node} if gpus else {}
-    return AnnotatedValue(format_python(told), f"{source}; give environments gpu= too" if gpus else "")
+    """Annotate the GPUs of a node; no remark if there are none."""
+    annotation = {"kind": gpus.kind, "per_node": gpus.per_node} if gpus else {}
+    return AnnotatedValue(format_python(annotation), f"{source}; give environments gpu= too" if gpus else "")
 
 
 def annotate_named_gpus(names: Sequence[str], source: str) -> AnnotatedValue:
-    """Annotate the GPUs of a node by the names that the scheduler has for them."""
+    """Annotate the GPUs of a node from the scheduler's names for them."""
     if not names:
         return annotate_gpus(None, source)
-    known = annotate_gpus(Gpus(kind=guess_kind(names[0]), per_node=len(names)), f"{names[0]} ({source})")
+    annotated = annotate_gpus(Gpus(kind=guess_kind(names[0]), per_node=len(names)), f"{names[0]} ({source})")
     unnamed = f"{len(names)} GPUs ({source}); cuda or rocm; give environments gpu= too"
-    return known if names[0] else AnnotatedValue(known.value, unnamed, change=True)
+    return annotated if names[0] else AnnotatedValue(annotated.value, unnamed, change=True)
 
 
 def choose_backend(scheduler: Scheduler) -> AnnotatedValue:
@@ -205,19 +205,19 @@ def choose_access_options(scheduler: Scheduler, queue: Queue, kind: NodeKind) ->
     options += [kind.option] if kind.option else []
     if len(queue.kinds) > 1 and not kind.option:
         others = formats.plural(len(queue.kinds) - 1, "other kind")
-        said = f"{queue.name} has {others} of nodes too: add what selects these alone"
-        return AnnotatedValue(format_python(options), said, change=True)
-    said = "exclusive nodes make quiet measurements; add an account where jobs need one"
-    return AnnotatedValue(format_python(options), said, change=not queue.name)
+        remark = f"{queue.name} has {others} of nodes too: add what selects these alone"
+        return AnnotatedValue(format_python(options), remark, change=True)
+    remark = "exclusive nodes make quiet measurements; add an account where jobs need one"
+    return AnnotatedValue(format_python(options), remark, change=not queue.name)
 
 
 def count_cores(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
-    """Count the physical cores of a node, with a comment on where the number is from."""
+    """Count the physical cores of a node, with a remark on the origin of the number."""
     if not kind.cores:
         return AnnotatedValue("0", f"physical cores of a node; {LSCPU}", change=True)
     if not scheduler.reports_physical_cores and not kind.sockets:
-        said = f"physical cores of a node; {scheduler.title} counts {kind.cores} CPUs; {LSCPU}"
-        return AnnotatedValue(str(kind.cores), said, change=True)
+        remark = f"physical cores of a node; {scheduler.title} counts {kind.cores} CPUs; {LSCPU}"
+        return AnnotatedValue(str(kind.cores), remark, change=True)
     reserved = f", without {kind.reserved_cores} kept for the system" if kind.reserved_cores else ""
     threads = f"{kind.hardware_threads} hardware threads"
     even = kind.cores - kind.cores % kind.sockets
@@ -226,24 +226,24 @@ def count_cores(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
 
 def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
     if not scheduler.sockets_are_known(kind):
-        said = f"{scheduler.title} tells {kind.sockets} sockets of one core, its default; {LSCPU}"
-        return AnnotatedValue("1", said, change=True)
+        remark = f"{scheduler.title} tells {kind.sockets} sockets of one core, its default; {LSCPU}"
+        return AnnotatedValue("1", remark, change=True)
     if not kind.sockets:
         return AnnotatedValue("0", f"{scheduler.title} does not tell; {LSCPU}", change=True)
     return AnnotatedValue(str(kind.sockets), scheduler.query_commands)
 
 
 def count_nodes(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> AnnotatedValue:
-    """Choose the number of nodes that a night measures at most.
+    """Choose the largest number of nodes that a night measures.
 
-    A node that is down or drained now comes back: nights until then skip what needs it, and say so.
+    A node that is down or drained will come back: nights until then skip what needs it, and report that.
     """
     if not kind.hosts:
         return AnnotatedValue("0", "nodes that a night may use", change=True)
     most = min(len(kind.hosts), queue.most_nodes or len(kind.hosts))
     if not kind.usable:
-        said = f"nodes that a night may use; none of {len(kind.hosts)} is usable now"
-        return AnnotatedValue("0", said, change=True)
+        remark = f"nodes that a night may use; none of {len(kind.hosts)} is usable now"
+        return AnnotatedValue("0", remark, change=True)
     few = min(most, FEW_NODES)
     now = f", {kind.usable} of them now" if kind.usable < few else ""
     there = f"of {most} that a job can have{now} ({scheduler.query_commands})"
@@ -251,17 +251,17 @@ def count_nodes(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> Annotated
 
 
 def find_switch_size(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
-    """Find the number of nodes under one leaf switch; nothing for a node alone."""
+    """Find the number of nodes under one leaf switch; 0 for a single node."""
     if len(kind.hosts) == 1:
         return AnnotatedValue("0", "")
     if count := scheduler.nodes_per_switch(kind.hosts):
         return AnnotatedValue(str(count), f"nodes under one leaf switch ({scheduler.switch_command})")
-    said = f"nodes under one leaf switch; {scheduler.title} does not tell; 0 for not known"
-    return AnnotatedValue("0", said, change=True)
+    remark = f"nodes under one leaf switch; {scheduler.title} does not tell; 0 for not known"
+    return AnnotatedValue("0", remark, change=True)
 
 
 def format_python(value: Any) -> str:
-    """Format a text, number or list of them as Python, in pure ASCII, whatever the text holds."""
+    """Format a text, a number or a list of them as Python, in pure ASCII."""
     return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
@@ -271,7 +271,7 @@ def format_registered(name: str) -> str:
 
 
 def format_variables(variables: Mapping[str, str], work: Path) -> str:
-    """Format variables as Python; the values as a shell reads them."""
+    """Format variables as Python, with the values as a shell reads them."""
     pairs = (
         f"{format_python(name)}: {format_relative_path(quote_word(value), work)}"
         for name, value in variables.items()
@@ -280,7 +280,7 @@ def format_variables(variables: Mapping[str, str], work: Path) -> str:
 
 
 def format_relative_path(text: str, work: Path) -> str:
-    """Format a word of a command as Python; what is in the work directory is named relative to it."""
+    """Format a word of a command as Python, relative to the work directory if it is inside."""
     path = Path(text)
     if path.is_absolute() and path.is_relative_to(work):
         return f"str(work_directory() / {format_python(str(path.relative_to(work)))})"
@@ -300,16 +300,16 @@ def write_new_site(
     find_wheels: Callable[[], Path | None],
     progress: Progress,
 ) -> int:
-    """Look at the machine and write its site file.
+    """Survey the machine and write its site file.
 
     :param name: of the site; that of the cluster or the host if None.
-    :param output: where the file goes; among Plumbline's sites if None.
-    :raises UsageError: if the file is there already or cannot be written.
+    :param output: path of the file; among Plumbline's sites if None.
+    :raises UsageError: if the file exists or cannot be written.
     """
     if name and not NAME.fullmatch(name):
         raise UsageError(f"site new {name}: write {NAME_RULE}")
     if target := choose_target(work, name, output):
-        check_not_existing(target)  # before the machine is asked, which may take a minute
+        check_not_existing(target)  # before the survey, which may take a minute
     with work.held(), progress.phase("looking"):
         facts = survey.survey_machine(work, scheduler, families, find_wheels, progress)
     chosen = name or survey.choose_site_name(facts)
@@ -321,7 +321,7 @@ def write_new_site(
 
 
 def choose_target(work: WorkDirectory, name: str | None, output: Path | None) -> Path | None:
-    """Choose the path of the file, if that is known before the machine is inspected."""
+    """Choose the path of the file if it is known before the survey."""
     if output:
         return output
     return work.source / "site_configs" / f"{name}.py" if name else None
@@ -335,9 +335,9 @@ def check_not_existing(path: Path) -> None:
 
 
 def format_site_path(work: WorkDirectory, path: Path, name: str) -> str:
-    """Format how a command names the site: by its name if the file is among Plumbline's, else by its path."""
-    own = (work.source / "site_configs" / f"{name}.py").resolve()
-    return name if path.resolve() == own else str(path)
+    """Format the site for a command: its name if the file is among Plumbline's, else its path."""
+    shipped = (work.source / "site_configs" / f"{name}.py").resolve()
+    return name if path.resolve() == shipped else str(path)
 
 
 def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> str:
@@ -384,7 +384,7 @@ def make_jinja() -> jinja2.Environment:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that must not be there yet. Raises UsageError if it is, or cannot be written."""
+    """Write a file that must not exist yet. Raises UsageError if it does, or cannot be written."""
     try:
         files.create_file(path, text.encode(errors="backslashreplace"))
     except FileExistsError:

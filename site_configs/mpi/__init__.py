@@ -1,1 +1,1 @@
-"""Which MPIs a machine has: found, probed, identified, or installed from wheels."""
+"""The MPIs of a machine: found, probed, identified, or installed from wheels."""

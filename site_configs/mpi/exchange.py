@@ -1,4 +1,4 @@
-"""The program that each language has in ``suite/bindings``: what it measures, and one start of it."""
+"""The program of each language in ``suite/bindings``: what it measures, and how it is started."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from site_configs.mpi.family import join_lines
 BINDINGS = "bindings"  #: the program of a run
 C = "c"  #: the language with which all others are compared
 RANKS = 2
-BARRIER = "barrier"  #: without bytes: its calls are those of the least size
+BARRIER = "barrier"  #: has no payload; it makes as many calls as the smallest size
 ROUTINES = ("pingpong", "bcast", "allreduce", "alltoall", BARRIER)
 SIZES = (8, 1000, 10_000, 1_000_000)
 ELEMENT = 8  #: bytes of a double
-BATCHES = 5  #: that are timed; as many untimed ones go before them
-TIME_LIMIT = 120.0  #: seconds of a start; a usual one takes one
-MOST_CALLS, MOST_BATCH_BYTES = 200, 10_000_000  #: of a batch
-TIMED_OUT, NOT_FOUND = 124, 127  #: exit codes, as a shell has them
+BATCHES = 5  #: that are timed, after as many untimed ones
+TIME_LIMIT = 120.0  #: seconds; a start usually takes one
+MOST_CALLS, MOST_BATCH_BYTES = 200, 10_000_000  #: per batch
+TIMED_OUT, NOT_FOUND = 124, 127  #: exit codes, as in a shell
 Case = tuple[str, int]  #: routine and bytes
 
 
@@ -26,10 +26,10 @@ class Program:
     """A program that is ready to be started."""
 
     command: tuple[str, ...]
-    #: of the ranks alone: a launcher may not bear the libraries of a language
+    #: for the ranks only: a launcher may not work with the libraries of a language
     variables: Mapping[str, str] = field(default_factory=dict)
-    launcher: tuple[str, ...] = ()  #: with its number of ranks, where it is not the MPI's
-    library: str = ""  #: what it has to say of its library, where that is not the MPI's name
+    launcher: tuple[str, ...] = ()  #: with its number of ranks, if it is not the MPI's launcher
+    library: str = ""  #: what it must report as its library, if that is not the MPI's name
 
 
 def count_calls(bytes_: int) -> int:
@@ -37,12 +37,12 @@ def count_calls(bytes_: int) -> int:
 
 
 def list_cases(sizes: Sequence[int]) -> list[Case]:
-    return [(each, size_) for each in ROUTINES for size_ in ((0,) if each == BARRIER else sizes)]
+    return [(routine, size_) for routine in ROUTINES for size_ in ((0,) if routine == BARRIER else sizes)]
 
 
 def list_options(sizes: Sequence[int]) -> list[str]:
-    """List the options that tell a program to measure these sizes in bytes, which rise."""
-    return [str(BATCHES), *(str(n) for each in sizes for n in (each, count_calls(each)))]
+    """List the options that make a program measure these sizes in bytes, rising."""
+    return [str(BATCHES), *(str(n) for size in sizes for n in (size, count_calls(size)))]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Ran:
 
     @property
     def errors(self) -> str:
-        """The end of what it said on standard error, in one line."""
+        """The end of its standard error, on one line."""
         return join_lines(self.stderr)[-300:]
 
 
@@ -69,9 +69,13 @@ def run_exchange(
     :param launcher: of the MPI, with its number of ranks
     :param limit: in seconds
     """
-    own = [f"{name}={value}" for name, value in program.variables.items()]
+    assignments = [f"{name}={value}" for name, value in program.variables.items()]
     words = [*(program.launcher or launcher)]
-    words += [*(["env", *own] if own and not program.launcher else []), *program.command, *options]
+    words += [
+        *(["env", *assignments] if assignments and not program.launcher else []),
+        *program.command,
+        *options,
+    ]
     try:
         done = run_captured(words, {**env, **program.variables} if program.launcher else env, limit)
     except OSError as error:

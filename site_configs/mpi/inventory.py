@@ -1,6 +1,6 @@
 """The inventory: what this machine is and which MPIs it has, found once and kept in the work directory.
 
-One table feeds everything that needs to know an MPI: the ReFrame environments, Spack's externals, the doctor.
+This one table feeds all that needs MPIs: the ReFrame environments, Spack's externals, the doctor.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # a site's own ReFrame has no rich
     from postprocess.base.workdir import WorkDirectory
 
 SCHEMA = 2
-SOURCE_FILES = (".git", "configure", "configure.ac")  #: one of which lies in the folder of an MPI's source
+SOURCE_FILES = (".git", "configure", "configure.ac")  #: one of these is in the folder of an MPI's source
 Say = Callable[[str], None]
 FileState = list[list[str | int]] | None
 
@@ -51,10 +51,10 @@ class Inventory:
     machine: Machine
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
-    imb: tuple[wheels.Imb, ...] = ()  #: for each MPI
+    imb: tuple[wheels.Imb, ...] = ()  #: one per MPI
 
     def imb_of(self, mpi: Mpi) -> wheels.Imb:
-        """Return the IMB for an MPI, as far as it needs no build."""
+        """Return the IMB for an MPI that needs no build, or why there is none."""
         if mpi.standard_abi:
             return wheels.Imb(mpi.mpicc, mpi.module, problem=ONLY_MPICOST)
         nothing = wheels.Imb(mpi.mpicc, mpi.module, problem="not looked for yet")
@@ -70,35 +70,35 @@ def collect_inventory(
 ) -> Inventory:
     """Find the MPIs of this machine and add wheels of the families it lacks.
 
-    :param families: families asked for, releases such as ``mpich@4.3.2``, or prefixes such as ``/opt/mpich``;
-        what the machine has not is installed from its wheel. With ``+abi`` behind it, an MPI is used by its
-        standard ABI, with ``+ucx@1.19.0`` on that release of a library below it.
-    :param fresh: ask every MPI again, even one whose files have not changed since it was last asked.
-    :param wheel_folder: the only place to take wheels from; None for the package index
+    :param families: families, releases such as ``mpich@4.3.2``, or prefixes such as ``/opt/mpich``; missing
+    ones are installed from wheels. With the suffix ``+abi``, an MPI is used through its standard ABI, with
+    ``+ucx@1.19.0`` on that release of a library below it.
+    :param fresh: probe every MPI again, even if its files have not changed.
+    :param wheel_folder: the only source of wheels; None for the package index
     """
     stored = None if fresh else read_stored_inventory(inventory_file(work))
-    known = list_unchanged_mpis(stored)
-    found = [*find_on_path(os.environ.get("PATH", "")), *find_in_modules()]
+    unchanged = list_unchanged_mpis(stored)
+    candidates = [*find_on_path(os.environ.get("PATH", "")), *find_in_modules()]
     answers = [
-        candidate if isinstance(candidate, Unusable) else probe_candidate(candidate, known, say)
-        for candidate in found
+        candidate if isinstance(candidate, Unusable) else probe_candidate(candidate, unchanged, say)
+        for candidate in candidates
     ]
     present = list_releases(answer for answer in answers if isinstance(answer, Mpi))
     for word in families:
         asked = parse_mpi_word(word)
-        some: list[Mpi | Unusable] = []
+        added: list[Mpi | Unusable] = []
         if is_prefix(asked.plain):
-            some.append(probe_prefix(asked.plain, known, say))
+            added.append(probe_prefix(asked.plain, unchanged, say))
         elif asked.plain not in present:
-            some += find_wheel_mpi(asked.plain, work / "mpi", known, say, wheel_folder)
+            added += find_wheel_mpi(asked.plain, work / "mpi", unchanged, say, wheel_folder)
         elif asked.by_abi or asked.layer:
-            own = (each for each in answers if isinstance(each, Mpi) and not each.layer)
-            some += [each for each in own if asked.plain in list_releases([each])]
+            unlayered = (answer for answer in answers if isinstance(answer, Mpi) and not answer.layer)
+            added += [mpi for mpi in unlayered if asked.plain in list_releases([mpi])]
         if asked.by_abi:
-            some = [try_standard_abi(each, word, known, say) for each in some]
+            added = [try_standard_abi(answer, word, unchanged, say) for answer in added]
         if asked.layer:
-            some = try_layer(some[:1], word, work / "mpi", known, say, wheel_folder)
-        answers += some
+            added = try_layer(added[:1], word, work / "mpi", unchanged, say, wheel_folder)
+        answers += added
     usable = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
     unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
     folders = wheels.list_imb_folders(usable, work / "mpi")
@@ -109,7 +109,7 @@ def collect_inventory(
 
 
 def probe_prefix(prefix: str, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
-    """Probe the MPI that is installed below a prefix, unless that is the source of one."""
+    """Probe the MPI that is installed at a prefix, unless the prefix is the source of one."""
     root = Path(prefix)
     candidate = Candidate(root / "bin" / "mpicc", root / "bin" / "mpiexec", PREFIX, prefix=root)
     if not candidate.mpicc.exists() and is_source(root):
@@ -129,13 +129,13 @@ def is_source(path: Path) -> bool:
 
 
 def list_releases(mpis: Iterable[Mpi]) -> set[str]:
-    """List the words for some MPIs by their own binary interfaces: ``mpich``, and ``mpich@4.3.2``."""
-    own = [mpi for mpi in mpis if not mpi.standard_abi and not mpi.layer]
-    return {word for mpi in own for word in (mpi.family, f"{mpi.family}@{mpi.version}")}
+    """List the words for MPIs with their own binary interfaces: ``mpich``, and ``mpich@4.3.2``."""
+    unlayered = [mpi for mpi in mpis if not mpi.standard_abi and not mpi.layer]
+    return {word for mpi in unlayered for word in (mpi.family, f"{mpi.family}@{mpi.version}")}
 
 
 def try_standard_abi(answer: Mpi | Unusable, word: str, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
-    """Try an MPI by its standard ABI, unless nothing about it has changed since it was last tried."""
+    """Try an MPI through its standard ABI, unless nothing has changed since it was last tried."""
     if isinstance(answer, Unusable):
         return replace(answer, mpicc=word)
     there = known.get(f"{answer.mpicc}{ABI_SUFFIX}")
@@ -153,28 +153,28 @@ def try_layer(
     say: Say,
     wheel_folder: Path | None,
 ) -> list[Mpi | Unusable]:
-    """Try MPIs on another library below them, unless nothing about it has changed since it was last tried."""
+    """Try MPIs on another library below them, unless nothing has changed since they were last tried."""
     layer = parse_mpi_word(word).layer
     try:
         folder = layers.find_layer_folder(layer, root, wheel_folder, say)
     except wheels.WheelError as error:
         return [Unusable(word, "wheel", str(error))]
-    found: list[Mpi | Unusable] = []
+    results: list[Mpi | Unusable] = []
     for answer in answers:
         if isinstance(answer, Unusable):
-            found.append(replace(answer, mpicc=word))
+            results.append(replace(answer, mpicc=word))
             continue
         there = known.get(f"{answer.mpicc}+{layer}")
         if there and there.module == answer.module and layers.is_as_tried(there, answer, folder):
-            found.append(there)
+            results.append(there)
             continue
         say(f"trying {answer.family} {answer.version} on {layer}")
-        found.append(layers.adopt_layer(answer, layer, folder, word))
-    return found
+        results.append(layers.adopt_layer(answer, layer, folder, word))
+    return results
 
 
 def probe_candidate(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
-    """Probe a candidate, unless nothing about it has changed since it was last probed; it is known then."""
+    """Probe a candidate, unless nothing has changed since it was last probed. It is then added to ``known``."""
     mpi = known.get(str(candidate.mpicc))
     if mpi and mpi.mpiexec == str(candidate.mpiexec) and mpi.module == candidate.module:
         return mpi
@@ -188,7 +188,7 @@ def probe_candidate(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mp
 def find_wheel_mpi(
     word: str, root: Path, known: dict[str, Mpi], say: Say, folder: Path | None
 ) -> list[Mpi | Unusable]:
-    """Find the MPI of a family's wheel, or of a release's; or return why it cannot be had."""
+    """Find the MPI in the wheel of a family or release; or return why it is not available."""
     family, version = split_release(word)
     if family not in wheels.FAMILIES:
         return [Unusable(family, "wheel", "not on this machine, and the package index has no wheel of it")]
@@ -201,22 +201,22 @@ def find_wheel_mpi(
 
 
 def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, say: Say) -> wheels.Imb:
-    """Find the IMB for an MPI; do not try one again that ran before and whose files are unchanged."""
-    known = next((imb for imb in stored.imb if is_imb_of(imb, mpi)), None) if stored else None
-    if stored and known and known.folder:
-        now = read_imb_state(mpi, known)
+    """Find the IMB for an MPI; do not retry one that ran before and whose files are unchanged."""
+    earlier = next((imb for imb in stored.imb if is_imb_of(imb, mpi)), None) if stored else None
+    if stored and earlier and earlier.folder:
+        now = read_imb_state(mpi, earlier)
         if now and now == stored.files.get(f"{mpi.name} imb"):
-            return known
+            return earlier
     return wheels.try_imb(mpi, folders, say)
 
 
 def is_imb_of(imb: wheels.Imb, mpi: Mpi) -> bool:
-    """Return whether IMB was tried with just this MPI."""
+    """Return whether IMB was tried with exactly this MPI."""
     return (imb.mpicc, imb.module) == (mpi.mpicc, mpi.module)
 
 
 def merge_mpis(mpis: Iterable[Mpi]) -> list[Mpi]:
-    """Drop the second way to reach one installation (the same wrapper on PATH and in a module)."""
+    """Drop further ways to reach one installation (the same wrapper on PATH and in a module)."""
     by_wrapper: dict[str, Mpi] = {}
     for mpi in mpis:
         by_wrapper.setdefault(os.path.realpath(mpi.mpicc) + mpi.library + mpi.standard_abi + mpi.layer, mpi)
@@ -231,7 +231,7 @@ def save_inventory(inventory: Inventory, path: Path) -> None:
 
 
 def load_inventory(work: Path) -> Inventory:
-    """Load the inventory as it was last taken. Raises LookupError if there is none of this version yet."""
+    """Load the inventory as last taken. Raises LookupError if there is none of this version."""
     stored = read_stored_inventory(inventory_file(work))
     if stored is None:
         raise LookupError(f"{inventory_file(work)}: no inventory of this machine: run ./plumbline setup")
@@ -239,24 +239,24 @@ def load_inventory(work: Path) -> Inventory:
 
 
 def find_inventory(work: Path) -> Inventory:
-    """Load the inventory, or detect it from PATH and modules if there is none: a plain ReFrame may come first.
+    """Load the inventory, or detect it from PATH and modules, as plain ReFrame may come first.
 
     :raises LookupError: if they have no MPI that works.
     """
     stored = read_stored_inventory(inventory_file(work))
     if stored and stored.mpis:
         return load_inventory(work)
-    found = collect_inventory(work, (), lambda _: None)
-    if not found.mpis:
-        broken = "; ".join(f"{each.mpicc}: {each.problem}" for each in found.unusable[:1])
+    inventory = collect_inventory(work, (), lambda _: None)
+    if not inventory.mpis:
+        broken = "; ".join(f"{wrapper.mpicc}: {wrapper.problem}" for wrapper in inventory.unusable[:1])
         why = f" that works ({broken})" if broken else ""
         raise LookupError(f"no MPI{why} on PATH or in modules: run ./plumbline setup")
-    return found
+    return inventory
 
 
 @dataclass(frozen=True)
 class StoredInventory:
-    """An inventory as it is stored: the MPIs, and the state of each one's files by its name."""
+    """An inventory as it is stored: the MPIs, and the state of their files by name."""
 
     schema: int
     files: dict[str, FileState]
@@ -267,7 +267,7 @@ class StoredInventory:
 
 
 def read_stored_inventory(path: Path) -> StoredInventory | None:
-    """Read the stored inventory, or None where there is none that this version can use."""
+    """Read the stored inventory; None if there is none that this version can use."""
     try:
         stored = read_record(path, StoredInventory)
     except (OSError, ValueError):
@@ -276,31 +276,31 @@ def read_stored_inventory(path: Path) -> StoredInventory | None:
 
 
 def list_unchanged_mpis(stored: StoredInventory | None) -> dict[str, Mpi]:
-    """List, by wrapper, the MPIs that need no second probe: wrapper and launcher are unchanged.
+    """List, by wrapper, the MPIs that need no second probe because wrapper and launcher are unchanged.
 
-    One that is used by its standard ABI is there as it is by itself, too, and by its wrapper with ``+abi``; one
-    on another library below it by its wrapper with ``+`` and that.
+    One that is used through its standard ABI is listed without it, too, and by its wrapper with ``+abi``; one
+    on another library below it by its wrapper with ``+`` and that library.
     """
     if stored is None:
         return {}
-    found: dict[str, Mpi] = {}
+    unchanged: dict[str, Mpi] = {}
     for mpi in stored.mpis:
         now = read_mpi_state(mpi)
         if not now or now != stored.files.get(mpi.name):
             continue
         if mpi.layer:
-            found[f"{mpi.mpicc}+{mpi.layer}"] = mpi
+            unchanged[f"{mpi.mpicc}+{mpi.layer}"] = mpi
         else:
-            found.setdefault(mpi.mpicc, replace(mpi, standard_abi=""))
+            unchanged.setdefault(mpi.mpicc, replace(mpi, standard_abi=""))
         if mpi.standard_abi:
-            found[f"{mpi.mpicc}{ABI_SUFFIX}"] = mpi
-    return found
+            unchanged[f"{mpi.mpicc}{ABI_SUFFIX}"] = mpi
+    return unchanged
 
 
 def read_mpi_state(mpi: Mpi) -> FileState:
-    """Read the state of wrapper and launcher, and of the libraries that were asked for beside its own.
+    """Read the state of wrapper, launcher, and the libraries that were asked for beside its own.
 
-    It is the real path and the time of change of each; None if one is missing.
+    It is the real path and the change time of each; None if one is missing.
     """
     beside = [Path(mpi.standard_abi, layers.LIBRARY)] if mpi.standard_abi else []
     beside += [layers.find_layer_library(mpi)] if mpi.layer else []
@@ -314,7 +314,7 @@ def read_imb_state(mpi: Mpi, imb: wheels.Imb) -> FileState:
 
 
 def read_file_state(*paths: str | Path) -> FileState:
-    """Read the real paths and times of change of files; None if one is missing."""
+    """Read the real paths and change times of files; None if one is missing."""
     try:
         return [[os.path.realpath(path), os.stat(path).st_ctime_ns] for path in paths]
     except OSError:
@@ -322,10 +322,10 @@ def read_file_state(*paths: str | Path) -> FileState:
 
 
 def find_release(found: Inventory, work: Path, word: str) -> Mpi | None:
-    """Find the MPI of a family, release or prefix; of a wheel of another number than its library by place.
+    """Find the MPI of a family, release or prefix. A wheel is found by its own version number, too.
 
-    With ``+abi`` behind it the one that is used by its standard ABI is meant, without it the other; likewise of
-    a library below it.
+    With ``+abi`` it is the MPI that is used through its standard ABI, without it the other; likewise for a
+    library below it.
     """
     asked = parse_mpi_word(word)
     plain = asked.plain
@@ -335,8 +335,8 @@ def find_release(found: Inventory, work: Path, word: str) -> Mpi | None:
         return next((mpi for mpi in mpis if os.path.realpath(mpi.prefix) == real), None)
     family, version = split_release(plain)
     place = str(wheels.find_wheel_prefix(family, work / "mpi", version)) if version else ""
-    some = [mpi for mpi in mpis if mpi.family == family]
-    fit = [mpi for mpi in some if not version or version == mpi.version or mpi.prefix == place]
+    members = [mpi for mpi in mpis if mpi.family == family]
+    fit = [mpi for mpi in members if not version or version == mpi.version or mpi.prefix == place]
     return fit[0] if fit else None
 
 
@@ -347,22 +347,22 @@ def take_inventory(
     fresh: bool,
     wheel_folder: Path | None,
 ) -> Inventory:
-    """Take the machine's MPIs, with wheels of the families it lacks."""
+    """Take the inventory of the machine's MPIs, with wheels of the families it lacks."""
     asked = families or DEFAULT_FAMILIES
-    known = [family for family, _ in FAMILIES]
+    family_names = [family for family, _ in FAMILIES]
     names = [parse_mpi_word(word).plain for word in asked]
     plain = {split_release(name)[0] for name in names if not is_prefix(name)}
-    if unknown := sorted(plain - set(known)):
-        choice = ", ".join(known)
+    if unknown := sorted(plain - set(family_names)):
+        choice = ", ".join(family_names)
         raise UsageError(f"--mpis: {unknown[0]!r} is not a family of MPIs: choose from {choice}")
-    found = collect_inventory(work.root, asked, progress.say, fresh, wheel_folder)
-    for entry in found.unusable:
+    inventory = collect_inventory(work.root, asked, progress.say, fresh, wheel_folder)
+    for entry in inventory.unusable:
         progress.note(f"{entry.mpicc} ({entry.origin}) is not usable: {entry.problem}")
-    missing = [word for word in asked if not find_release(found, work.root, word)]
+    missing = [word for word in asked if not find_release(inventory, work.root, word)]
     if families and missing:
-        why = [entry.problem for entry in found.unusable if entry.mpicc == missing[0]]
-        told = why[0] if why else "see the note above"
-        raise UsageError(f"{missing[0]}: cannot be had on this machine: {told}")
-    if not found.mpis:
+        why = [entry.problem for entry in inventory.unusable if entry.mpicc == missing[0]]
+        reason = why[0] if why else "see the note above"
+        raise UsageError(f"{missing[0]}: cannot be had on this machine: {reason}")
+    if not inventory.mpis:
         raise UsageError("no MPI on this machine, and none to be had from wheels (see the notes above)")
-    return found
+    return inventory

@@ -1,4 +1,4 @@
-"""Make the programs of ``suite/bindings`` ready on an MPI: each language with what it needs."""
+"""Prepare the programs of ``suite/bindings`` on an MPI, with what each language needs."""
 
 import hashlib
 import os
@@ -22,24 +22,24 @@ BUILD_LIMIT = 600.0  #: seconds
 
 
 class Unavailable(Exception):
-    """One line: why a language cannot be had with an MPI."""
+    """Why a language is not available with an MPI, in one line."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """An MPI on this machine, and where programs for it are made."""
+    """An MPI on this machine, and the folders for programs that use it."""
 
     mpi: Mpi
     folder: Path  #: of this call
-    lasting: Path  #: for what is worth keeping: wheels and builds that take long
-    wheels: Path | None = None  #: the only place to take wheels from; None for the package index
-    jars: Path | None = None  #: the same of jars
-    say: Callable[[str], object] = str  #: shows a line about what takes long and is done once
+    lasting: Path  #: for lasting things: wheels and slow builds
+    wheels: Path | None = None  #: the only source of wheels; None for the package index
+    jars: Path | None = None  #: the same for jars
+    say: Callable[[str], object] = str  #: shows a line about something slow that is done once
 
     @cached_property
     def env(self) -> dict[str, str]:
-        own = self.mpi.env | spare_network(self.mpi.family, os.environ)
-        return strip_allocation(os.environ) | own
+        additions = self.mpi.env | spare_network(self.mpi.family, os.environ)
+        return strip_allocation(os.environ) | additions
 
     @property
     def c_program(self) -> Path:
@@ -47,23 +47,23 @@ class Bench:
 
     @cached_property
     def library(self) -> Path:
-        """The file of the MPI library that programs in C load. Raises Unavailable if it is not to be seen."""
-        found = MPI_LIBRARY.search(self.run("ldd", str(self.c_program)))
-        if not found:
+        """The file of the MPI library that C programs load. Raises Unavailable if it cannot be found."""
+        match = MPI_LIBRARY.search(self.run("ldd", str(self.c_program)))
+        if not match:
             raise Unavailable(f"{self.c_program.name} of {self.mpi.mpicc} loads no libmpi")
-        return Path(found[1])
+        return Path(match[1])
 
     def run(self, *words: str, **more: str) -> str:
-        """Run a command that makes something ready. Raises Unavailable if it fails."""
+        """Run a command of the preparation. Raises Unavailable if it fails."""
         try:
             return run_step([*words], self.env | more, Path(words[0]).name, BUILD_LIMIT)
         except ProbeError as error:
             raise Unavailable(str(error)) from None
 
     def unpack_wheel(self, name: str) -> Path:
-        """Return where a pinned wheel is unpacked; it is fetched once.
+        """Return the folder of an unpacked pinned wheel, which is fetched once.
 
-        :raises Unavailable: if it cannot be had
+        :raises Unavailable: if it is not available
         """
         self.lasting.joinpath("bindings").mkdir(exist_ok=True)
         if not wheels.find_wheel_prefix(f"bindings/{name}", self.lasting).exists():
@@ -74,12 +74,12 @@ class Bench:
             raise Unavailable(join_lines(str(error))) from None
 
 
-MPJ_SAYS = "MPJ Express"  #: for a library
-PACKAGES = "PLUMBLINE_MPI4PY"  #: variable that tells the program where mpi4py is; ``exchange.py`` reads it
+MPJ_SAYS = "MPJ Express"  #: as its library
+PACKAGES = "PLUMBLINE_MPI4PY"  #: variable with the place of mpi4py; ``exchange.py`` reads it
 
 
 def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
-    """Find the interpreter with the wheel of mpi4py and the MPI's library named to it."""
+    """Prepare the interpreter with the wheel of mpi4py and the path of the MPI's library."""
     root = bench.unpack_wheel("mpi4py")
     packages = next(iter(root.glob("lib/python*/site-packages")), root)
     variables = {PACKAGES: str(packages), "MPI4PY_LIBMPI": str(bench.library), "OPENBLAS_NUM_THREADS": "1"}
@@ -92,7 +92,7 @@ def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
 
 
 def prepare_intel_java(bench: Bench) -> Program:
-    """Compile the program for Intel MPI's own binding, whose library lacks one that is a wheel of its own."""
+    """Compile the program for Intel MPI's own binding, whose library needs one from another wheel."""
     java = find_program("java", "JDK"), find_program("javac", "JDK")
     jar = Path(bench.mpi.prefix, "share", "java", "mpi.jar")
     if bench.mpi.family != "intel-mpi" or not jar.exists():
@@ -108,7 +108,7 @@ def prepare_intel_java(bench: Bench) -> Program:
 
 
 def prepare_mpj(bench: Bench) -> Program:
-    """Compile the program for MPJ Express, whose ranks are threads of one JVM: no MPI is in it."""
+    """Compile the program for MPJ Express, whose ranks are threads of one JVM, without an MPI."""
     java = find_program("java", "JDK"), find_program("javac", "JDK")
     home = bench.folder / "mpj"
     provide_jars(bench, home)
@@ -122,19 +122,19 @@ def prepare_mpj(bench: Bench) -> Program:
 def find_program(name: str, part_of: str = "") -> str:
     """Find a program on PATH. Raises Unavailable if it is not there.
 
-    :param part_of: what lacks then, as ``JDK``
+    :param part_of: what is missing then, as ``JDK``
     """
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise Unavailable(f"{f'no {part_of}: ' if part_of else ''}{name} is not on PATH")
-    return found
+    return path
 
 
 def provide_jars(bench: Bench, home: Path) -> None:
-    """Put MPJ Express and the jars that it needs into one folder: it looks for them beside its own.
+    """Put MPJ Express and the jars that it needs into one folder, because it looks for them beside its own.
 
-    From the mirror where that is the only place, else those that are installed, else Debian's packages, which
-    are fetched once.
+    They come from the mirror if that is the only source; else from an installation, else from Debian's
+    packages, which are fetched once.
 
     :raises Unavailable: if one is missing, or is not the pinned one
     """
@@ -173,7 +173,7 @@ def prepare_fortran(bench: Bench, module: str) -> Program:
 
 
 def find_fortran_wrapper(mpicc: Path) -> Path:
-    """Find the Fortran wrapper beside that of C; Debian's have the MPI's name behind a dot.
+    """Find the Fortran wrapper beside that of C; Debian's have the MPI's name as a suffix.
 
     :raises Unavailable: if there is none
     """
@@ -185,9 +185,9 @@ def find_fortran_wrapper(mpicc: Path) -> Path:
 
 
 def find_module_folders(bench: Bench) -> list[Path]:
-    """Find Intel MPI's modules of the compiler at hand, which its wrapper seeks elsewhere; else nothing.
+    """Find Intel MPI's modules for the installed compiler, which its wrapper does not find; else empty.
 
-    It has a folder for each version of gfortran; the last one up to the compiler's reads its modules.
+    It has a folder per version of gfortran; the compiler reads those of the last version up to its own.
     """
     by_version = {
         split_number(folder.name): folder
@@ -196,10 +196,10 @@ def find_module_folders(bench: Bench) -> list[Path]:
     if not by_version:
         return []
     try:
-        own = split_number(bench.run("gfortran", "-dumpfullversion").strip())
+        compiler = split_number(bench.run("gfortran", "-dumpfullversion").strip())
     except Unavailable:
         raise Unavailable("no Fortran compiler: gfortran is not on PATH") from None
-    fit = [version for version in by_version if version[0] <= own[0]]
+    fit = [version for version in by_version if version[0] <= compiler[0]]
     return [by_version[max(fit)]] if fit else []
 
 
@@ -208,17 +208,17 @@ def split_number(version: str) -> tuple[int, ...]:
 
 
 def find_rust_folder(bench: Bench) -> Path:
-    """Return the folder in which cargo builds for an MPI; it lasts."""
+    """Return the lasting folder in which cargo builds for an MPI."""
     return bench.lasting / "bindings" / f"rust-{bench.mpi.name}"
 
 
-MADE_FOR = "made_for"  #: file in such a folder: the files of the MPI, each with the time of its last change
+MADE_FOR = "made_for"  #: file in such a folder: the files of the MPI, each with its change time
 
 
 def drop_stale_build(bench: Bench, target: Path) -> None:
-    """Remove what was built for an MPI that is another one now, in the same place."""
-    files = [os.path.realpath(each) for each in (bench.mpi.mpicc, bench.library)]
-    made_for = "".join(f"{os.stat(each).st_ctime_ns} {each}\n" for each in files)
+    """Remove a build for an MPI that has since been replaced in the same place."""
+    files = [os.path.realpath(path) for path in (bench.mpi.mpicc, bench.library)]
+    made_for = "".join(f"{os.stat(file).st_ctime_ns} {file}\n" for file in files)
     stamp = target / MADE_FOR
     if target.exists() and not (stamp.exists() and read_text(stamp) == made_for):
         bench.say(f"{bench.mpi.name} has changed: what the crate mpi was built for is gone")
@@ -234,15 +234,15 @@ def look_for_rust(bench: Bench) -> Program:
 
 
 def prepare_rust(bench: Bench) -> Program:
-    """Build the program in Rust, by cargo in a folder for each MPI that lasts; a second time takes a second.
+    """Build the program in Rust by cargo, in a lasting folder per MPI; a second time takes a second.
 
-    The crate has the MPI's header in it, of which cargo does not see that it changed.
+    The crate contains the MPI's header, and cargo does not notice when that changes.
     """
     cargo = find_program("cargo")
     clang = next(bench.unpack_wheel("libclang").rglob("libclang*.so*"), None)
     if clang is None:
         raise Unavailable("the wheel of libclang has no libclang.so")
-    headers = bench.run("cc", "-print-file-name=include").strip()  # those of the compiler's own
+    headers = bench.run("cc", "-print-file-name=include").strip()  # those of the compiler itself
     target = find_rust_folder(bench)
     variables = {
         "MPICC": bench.mpi.mpicc,
@@ -262,12 +262,12 @@ def prepare_rust(bench: Bench) -> Program:
 
 @dataclass(frozen=True)
 class Language:
-    """A language with its binding; ``name`` begins with the word by which it is chosen."""
+    """A language with its binding; ``name`` begins with the word that selects it."""
 
     name: str
     title: str
     prepare: Callable[[Bench], Program]
-    look: Callable[[Bench], Program] | None = None  #: the same without building it, where that takes minutes
+    look: Callable[[Bench], Program] | None = None  #: the same without a build, if that takes minutes
 
 
 CONTROL = "c-again"  #: the same program once more
@@ -291,18 +291,18 @@ LANGUAGES = (
     Language("java-mpj", "Java, MPJ Express (threads)", prepare_mpj),
     Language("rust", "Rust mpi", prepare_rust, look_for_rust),
 )
-KINDS = tuple(dict.fromkeys(each.name.partition("-")[0] for each in LANGUAGES))[1:]
+KINDS = tuple(dict.fromkeys(language.name.partition("-")[0] for language in LANGUAGES))[1:]
 
 
 def select_languages(kinds: Sequence[str] = ()) -> list[Language]:
-    """Select C, and the languages of these kinds; all of none."""
+    """Select C and the languages of these kinds; without kinds, all of them."""
     chosen = {C, *(kinds or KINDS)}
-    return [each for each in LANGUAGES if each.name.partition("-")[0] in chosen]
+    return [language for language in LANGUAGES if language.name.partition("-")[0] in chosen]
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The programs that were made ready for an MPI, and why others cannot be had, by language."""
+    """The prepared programs of an MPI, and why others are not available, by language."""
 
     programs: Mapping[str, Program]
     lacking: Mapping[str, str]
@@ -311,10 +311,10 @@ class Ready:
 def prepare_languages(
     bench: Bench, languages: Sequence[Language], say: Callable[[str], object] = str, only_looking: bool = False
 ) -> Ready:
-    """Make the programs of languages ready, C before those that need it.
+    """Prepare the programs of languages, C before those that need it.
 
-    :param say: is told what goes on now
-    :param only_looking: whether nothing of them is started: what takes minutes is looked for, and not built
+    :param say: gets what goes on now
+    :param only_looking: whether nothing is started: slow builds are looked for, but not made
     """
     programs: dict[str, Program] = {}
     lacking: dict[str, str] = {}
@@ -329,7 +329,7 @@ def prepare_languages(
 
 
 def hash_sources() -> str:
-    """Hash the sources of all programs: other ones measure something else."""
+    """Hash the sources of all programs: other sources measure something else."""
     digest = hashlib.sha256()
     for path in sorted(SOURCES.rglob("*")):
         if path.is_file() and path.suffix != ".md":

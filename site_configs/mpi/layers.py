@@ -1,12 +1,11 @@
-"""What lies below and above an MPI: libraries such as UCX and libfabric, and the standard ABI of MPI.
+"""What is below and above an MPI: libraries such as UCX and libfabric, and the standard ABI of MPI.
 
-A release is from a wheel of the package index, or where it is installed (``mpich+ucx@/opt/ucx``);
-``mpich+ucx`` is the one that the MPI brings. The library is found by ``LD_LIBRARY_PATH``. Whether an MPI takes
-it is tried, not believed: a world of two must come up, and have the library of just that place and version in
-its memory.
+A release comes from a wheel of the package index, or from its prefix (``mpich+ucx@/opt/ucx``); ``mpich+ucx`` is
+the one that the MPI brings. The library is found through ``LD_LIBRARY_PATH``. A trial shows whether an MPI uses
+it: a world of two must come up and have loaded the library from exactly that place and version.
 
-A user chooses it by a word, ``mpich+abi``. Whether an MPI has it is tried, not believed: a program that is
-linked to the library of this name must come up as a world of two, and say that it runs on this MPI.
+``mpich+abi`` selects the standard ABI. A trial shows whether an MPI has it: a program linked to the library of
+this name must come up as a world of two, and report that it runs on this MPI.
 """
 
 import os
@@ -18,8 +17,8 @@ from postprocess.base.sanitize import quote_word
 from site_configs.mpi import probe, wheels
 from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, Unusable, is_prefix
 
-#: A process that says, after what :data:`PROGRAM` says, which files with executable parts it has in its memory,
-#: and of which version the library of the layer says that it is.
+#: A process that prints, after the output of :data:`PROGRAM`, the files with executable parts in its memory,
+#: and the version that the layer's library reports.
 LOADED = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <string.h>" + probe.PROGRAM.replace(
     "return MPI_Finalize();",
     r"""
@@ -38,25 +37,25 @@ MARK, VERSION_MARK = "loaded ", "version "
 
 @dataclass(frozen=True)
 class KnownLayer:
-    """What is known of a library below MPIs."""
+    """Facts about a library below MPIs."""
 
     library: str  #: its file
-    folders: tuple[str, ...]  #: patterns of where the file is below a prefix
-    symbol: str  #: function of it that tells its version
-    call: str  #: how that is called in C
-    #: Families that can run on it, the usual one first, each with the variables that make it carry all
-    #: messages, also in a node, and say no more than results
+    folders: tuple[str, ...]  #: patterns of its folder below a prefix
+    symbol: str  #: a function that returns its version
+    call: str  #: how to call that in C
+    #: Families that can run on it, the usual one first, with variables that make it carry all messages, even
+    #: within a node, and print no more than results
     env: Mapping[str, dict[str, str]]
-    shares_memory: bool = True  #: whether MPIs talk through memory in a node by it, and not as between nodes
-    replaced: tuple[str, ...] = ()  #: variables of the MPI's own that name another one
+    shares_memory: bool = True  #: whether MPIs use shared memory through it within a node
+    replaced: tuple[str, ...] = ()  #: the MPI's own variables that name another library
     file: Mapping[str, str] = field(default_factory=dict)  #: by family, the one of them that names the file
     plugins: str = ""  #: pattern of files that it opens: beside it, or below ``prov`` or its own name
     plugin_path: str = ""  #: variable that names their folder
 
 
-#: In a node MPICH's own shared memory carries all messages, unless it is off, and Open MPI takes neither
-#: library without a network. A UCX that is older than the one that its MPI was built with says so in each
-#: launch, on standard output.
+#: Within a node MPICH's own shared memory carries all messages unless it is switched off, and Open MPI uses
+#: neither library without a network. A UCX older than the one that its MPI was built with reports that on
+#: standard output in each launch.
 KNOWN = {
     "ucx": KnownLayer(
         "libucp.so.0",
@@ -99,7 +98,7 @@ KNOWN = {
 @dataclass(frozen=True)
 class LoadedLayer:
     paths: tuple[str, ...]  #: of its library
-    version: str  #: as the library tells it; empty if it does not
+    version: str  #: as the library reports it; empty if it does not
 
 
 def find_layer_folder(layer: str, root: Path, wheel_folder: Path | None, say: Callable[[str], None]) -> str:
@@ -118,43 +117,43 @@ def find_layer_folder(layer: str, root: Path, wheel_folder: Path | None, say: Ca
         if not wheels.find_wheel_prefix(name, root, version).exists():
             say(f"installing {name} {version} from its wheel")
         prefix = wheels.install_prefix(name, root, wheel_folder, version)
-    known = KNOWN[name]
-    below = (folder for pattern in known.folders for folder in sorted(prefix.glob(pattern)))
-    found = next((folder for folder in (prefix, *below) if (folder / known.library).exists()), None)
-    if found is None:
-        raise wheels.WheelError(f"{layer}: no {known.library} below {prefix}")
-    return str(found)
+    facts = KNOWN[name]
+    below = (folder for pattern in facts.folders for folder in sorted(prefix.glob(pattern)))
+    holder = next((folder for folder in (prefix, *below) if (folder / facts.library).exists()), None)
+    if holder is None:
+        raise wheels.WheelError(f"{layer}: no {facts.library} below {prefix}")
+    return str(holder)
 
 
 def adopt_layer(mpi: Mpi, layer: str, folder: str, word: str) -> Mpi | Unusable:
-    """Return an MPI as it runs on a library below it; or why it does not.
+    """Return an MPI set up for a library below it; or why it does not run on that.
 
     :param folder: of the library; empty for the MPI's own
     """
     name, _, version = layer.partition("@")
-    known = KNOWN[name]
-    if mpi.family not in known.env:
-        families = ", ".join(known.env)
+    facts = KNOWN[name]
+    if mpi.family not in facts.env:
+        families = ", ".join(facts.env)
         return Unusable(word, mpi.origin, f"{name} is exchanged below {families} only, not {mpi.family}")
     if mpi.standard_abi:
         return Unusable(word, mpi.origin, "the standard ABI and another library below it are not for one MPI")
-    own = replace(mpi, layer=layer, env=build_layer_environment(mpi, known, folder))
-    if problem := explain_shell_override(own):
+    layered = replace(mpi, layer=layer, env=build_layer_environment(mpi, facts, folder))
+    if problem := explain_shell_override(layered):
         return Unusable(word, mpi.origin, problem)
     try:
-        loaded = read_loaded_layer(own, name)
+        loaded = read_loaded_layer(layered, name)
     except probe.ProbeError as error:
         return Unusable(word, mpi.origin, f"it does not run on {layer}: {error}")
-    problem = explain_other_layer(loaded, known, folder, "" if is_prefix(version) else version)
-    if problem := problem or ("" if folder else explain_other_than_own(loaded, known, mpi)):
+    problem = explain_other_layer(loaded, facts, folder, "" if is_prefix(version) else version)
+    if problem := problem or ("" if folder else explain_other_than_own(loaded, facts, mpi)):
         return Unusable(word, mpi.origin, f"it does not run on {layer}: {problem}")
-    return own
+    return layered
 
 
 def build_layer_environment(mpi: Mpi, known: KnownLayer, folder: str) -> dict[str, str]:
-    """Build the variables with which an MPI runs on a library in a folder, or on its own if that is empty.
+    """Build the variables that make an MPI use a library in a folder, or its own if that is empty.
 
-    All that could name another library or its plugins is set: the user's shell may have it, too.
+    Every variable that could name another library or its plugins is set, because the user's shell may set it.
     """
     if not folder:
         return mpi.env | known.env[mpi.family]
@@ -165,7 +164,7 @@ def build_layer_environment(mpi: Mpi, known: KnownLayer, folder: str) -> dict[st
     if known.plugins:
         usual = Path(folder, known.library.partition(".")[0])
         places = (Path(folder), Path(folder, "prov"))
-        env[known.plugin_path] = str(next((each for each in places if any(each.glob(known.plugins))), usual))
+        env[known.plugin_path] = str(next((place for place in places if any(place.glob(known.plugins))), usual))
     return env
 
 
@@ -175,55 +174,55 @@ PRELOADED = "LD_PRELOAD"
 def explain_override(mpi: Mpi, names: Collection[str]) -> str:
     """Explain why no variable of these names may be set for an MPI on a library below it; empty if they may.
 
-    It would run on another library, or take its messages past it, under the name of this one.
+    It could make the MPI use another library, or bypass it, under the name of this one.
     """
     if not mpi.layer:
         return ""
-    known = KNOWN[mpi.layer.partition("@")[0]]
-    fixed = {*known.env[mpi.family], *known.replaced, "LD_LIBRARY_PATH", PRELOADED}
-    found = sorted(fixed & {*names})
-    return f"{found[0]} decides whether it runs on {mpi.layer}; leave it out" if found else ""
+    facts = KNOWN[mpi.layer.partition("@")[0]]
+    fixed = {*facts.env[mpi.family], *facts.replaced, "LD_LIBRARY_PATH", PRELOADED}
+    forbidden = sorted(fixed & {*names})
+    return f"{forbidden[0]} decides whether it runs on {mpi.layer}; leave it out" if forbidden else ""
 
 
 def explain_shell_override(mpi: Mpi) -> str:
-    """Explain why the user's shell takes another library than the one below an MPI; empty if it does not.
+    """Explain why the user's shell selects another library than the one below an MPI; empty if it does not.
 
-    What the MPI's own environment sets is not the shell's to say.
+    Variables that the MPI's own environment sets override the shell.
     """
     if not mpi.layer:
         return ""
-    known = KNOWN[mpi.layer.partition("@")[0]]
+    facts = KNOWN[mpi.layer.partition("@")[0]]
     preloaded = os.environ.get(PRELOADED, "").replace(":", " ").split()
-    if any(Path(path).name.startswith(known.library.partition(".")[0]) for path in preloaded):
-        return f"{PRELOADED} of this shell has a {known.library}; unset it"
-    named = known.file.get(mpi.family, "")
+    if any(Path(path).name.startswith(facts.library.partition(".")[0]) for path in preloaded):
+        return f"{PRELOADED} of this shell has a {facts.library}; unset it"
+    named = facts.file.get(mpi.family, "")
     if named in os.environ and named not in mpi.env:
-        return f"{named} of this shell names a {known.library}; unset it"
+        return f"{named} of this shell names a {facts.library}; unset it"
     return ""
 
 
 def is_as_tried(tried: Mpi, mpi: Mpi, folder: str) -> bool:
     """Return whether an MPI on a library in a folder would still run as it did when it was tried.
 
-    Which one it takes for its own, the shell may decide anew.
+    The library that it takes for its own may depend on the shell.
     """
-    known = KNOWN[tried.layer.partition("@")[0]]
-    same = tried.env == build_layer_environment(mpi, known, folder)
+    facts = KNOWN[tried.layer.partition("@")[0]]
+    same = tried.env == build_layer_environment(mpi, facts, folder)
     led = not folder and "LD_LIBRARY_PATH" in os.environ
     return same and not led and not explain_shell_override(tried)
 
 
 def explain_other_layer(loaded: LoadedLayer, known: KnownLayer, folder: str, version: str) -> str:
-    """Explain why a loaded library is not the one asked for; empty if it is.
+    """Explain why a loaded library is not the requested one; empty if it is.
 
     :param folder: that it must be in; empty for any
-    :param version: that it must tell, as a wheel has it; empty for any
+    :param version: that it must report, as in the wheel's name; empty for any
     """
     if not loaded.paths:
         return f"it loads no {known.library}"
     if folder and (other := find_other_library(loaded.paths, Path(folder, known.library))):
         return f"it takes {other}"
-    wanted = version.partition(".post")[0]  # of a wheel that was built again
+    wanted = version.partition(".post")[0]  # of a wheel that was rebuilt
     if wanted and loaded.version != wanted:
         return f"{loaded.paths[0]} says that it is {loaded.version or 'nothing'}"
     return ""
@@ -233,50 +232,52 @@ def explain_other_than_own(loaded: LoadedLayer, known: KnownLayer, mpi: Mpi) -> 
     """Explain why a loaded library is not the MPI's own; empty if it is, or if none is below its prefix."""
     prefix = os.path.realpath(mpi.prefix)
     folders = (folder for pattern in (*known.folders, "lib/*") for folder in Path(prefix).glob(pattern))
-    others = [each for each in loaded.paths if not Path(os.path.realpath(each)).is_relative_to(prefix)]
+    others = [path for path in loaded.paths if not Path(os.path.realpath(path)).is_relative_to(prefix)]
     if not others or not any((folder / known.library).exists() for folder in folders):
         return ""
     return f"it takes {others[0]}, which is not below {mpi.prefix}; see LD_LIBRARY_PATH, or ask for that one"
 
 
 def find_other_library(paths: Iterable[str], wanted: Path) -> str:
-    """Find a file beside the wanted one that is a library of its kind; empty if there is none.
+    """Find a library of the same kind beside the wanted one; empty if there is none.
 
-    Where two are in memory, nothing tells which of them carries the messages.
+    If two are loaded, it is unknown which of them carries the messages.
 
-    :param paths: of what a process has in its memory
+    :param paths: files in the memory of a process
     """
-    own = [path for path in paths if Path(path).name.startswith(wanted.name)]
+    alike = [path for path in paths if Path(path).name.startswith(wanted.name)]
     real = os.path.realpath(wanted)
-    return next((path for path in own if os.path.realpath(path) != real), "" if own else f"no {wanted.name}")
+    return next(
+        (path for path in alike if os.path.realpath(path) != real), "" if alike else f"no {wanted.name}"
+    )
 
 
 def shares_memory(mpi: Mpi) -> bool:
-    """Return whether an MPI talks through memory in a node, and not by a library that its user asked for."""
+    """Return whether an MPI uses shared memory within a node, not a library that its user asked for."""
     return not mpi.layer or KNOWN[mpi.layer.partition("@")[0]].shares_memory
 
 
 def find_layer_library(mpi: Mpi) -> Path:
-    """Return the library below an MPI that was asked for; of the MPI's own, the MPI's wrapper stands for it."""
+    """Return the requested library below an MPI; for the MPI's own, its wrapper stands for it."""
     folder = mpi.env.get("LD_LIBRARY_PATH")
     return Path(folder, KNOWN[mpi.layer.partition("@")[0]].library) if folder else Path(mpi.mpicc)
 
 
 def read_loaded_layer(mpi: Mpi, name: str) -> LoadedLayer:
-    """Read what the first of two processes of an MPI has of a layer in its memory.
+    """Read what the first of two processes of an MPI has loaded of a layer.
 
     :raises ProbeError: if no world of two comes up.
     """
-    known = KNOWN[name]
-    source = LOADED.replace("@LIBRARY@", known.library).replace("@SYMBOL@", known.symbol)
+    facts = KNOWN[name]
+    source = LOADED.replace("@LIBRARY@", facts.library).replace("@SYMBOL@", facts.symbol)
     env = probe.strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
-    output = probe.run_two(mpi.mpicc, mpi.mpiexec, source.replace("@CALL@", known.call), env, "-ldl")
+    output = probe.run_two(mpi.mpicc, mpi.mpiexec, source.replace("@CALL@", facts.call), env, "-ldl")
     probe.find_world_library(mpi.mpiexec, output, mpi.mpicc)
     lines = output.splitlines()
     paths = [line.removeprefix(MARK) for line in lines if line.startswith(f"{MARK}/")]
-    told = [line.removeprefix(VERSION_MARK) for line in lines if line.startswith(VERSION_MARK)]
-    fit = tuple(path for path in paths if Path(path).name.startswith(known.library))
-    return LoadedLayer(fit, told[0] if told else "")
+    versions = [line.removeprefix(VERSION_MARK) for line in lines if line.startswith(VERSION_MARK)]
+    fit = tuple(path for path in paths if Path(path).name.startswith(facts.library))
+    return LoadedLayer(fit, versions[0] if versions else "")
 
 
 LIBRARY = "libmpi_abi.so.1"  #: the number is the version of the ABI, which the standard fixes
@@ -291,13 +292,13 @@ def find_abi_folder(prefix: Path) -> Path | None:
 
 
 def find_header_folder(folder: Path) -> Path | None:
-    """Find the folder with the header of the standard ABI, from that with the library."""
+    """Find the folder with the header of the standard ABI, starting from that of the library."""
     above = list(folder.parents)[:3]
-    return next((each / "include" for each in above if (each / "include" / HEADER).exists()), None)
+    return next((parent / "include" for parent in above if (parent / "include" / HEADER).exists()), None)
 
 
 def adopt_standard_abi(mpi: Mpi, word: str) -> Mpi | Unusable:
-    """Return an MPI as it is used by its standard ABI; or why it cannot be."""
+    """Return an MPI set up for its standard ABI; or why that is not possible."""
     folder = find_abi_folder(Path(mpi.prefix))
     if folder is None:
         return Unusable(word, mpi.origin, f"it has no standard ABI of MPI: no {LIBRARY} below {mpi.prefix}/lib")
@@ -307,7 +308,7 @@ def adopt_standard_abi(mpi: Mpi, word: str) -> Mpi | Unusable:
 
 
 def explain_abi_unfit(mpi: Mpi, folder: Path) -> str:
-    """Explain why a library of the standard ABI is not that of an MPI; empty if it is."""
+    """Explain why a library of the standard ABI does not belong to an MPI; empty if it does."""
     try:
         library = run_abi_for_library(mpi, folder)
     except probe.ProbeError as error:
@@ -340,9 +341,9 @@ def run_abi_for_library(mpi: Mpi, folder: Path) -> str:
 def build_launch_variables(folder: str) -> dict[str, str]:
     """Build the variable by which a program finds the library of one MPI, as a shell reads it.
 
-    No path is in the program: where the variable is lost, it does not start, and takes no other MPI.
+    The program contains no path: without the variable it does not start, rather than use another MPI.
 
-    :param folder: with the library; empty where programs find their own
+    :param folder: with the library; empty if programs find their own
     """
     value = f'{quote_word(folder)}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
     return {"LD_LIBRARY_PATH": value} if folder else {}

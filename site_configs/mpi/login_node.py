@@ -12,16 +12,16 @@ from site_configs.mpi.inventory import Say, merge_mpis
 from site_configs.mpi.modules import ModuleListing, find_in_module, group_modules, list_modules
 from site_configs.mpi.probe import Candidate, find_on_path, identify_wrapper
 
-#: Families whose wheel is of no use on a cluster, and why.
+#: Families whose wheel is useless on a cluster, with the reason.
 ONE_NODE = {"intel-mpi": "its wheel has no libfabric, without which it does not leave its node"}
-MOST_TRIED = 5  #: modules of one MPI, until one of them is of use
-MOST_TOLD = 20  #: names of modules in a remark on what is hardly an MPI
+MOST_TRIED = 5  #: modules of one MPI, until one of them is usable
+MOST_TOLD = 20  #: modules named in a remark on doubtful ones
 CRAY_MODULE = "cray-mpich/"
 
 
 @dataclass(frozen=True)
 class LoginMpis:
-    """The MPIs of a login node, and what people must know of its modules."""
+    """The MPIs of a login node, with remarks on its modules."""
 
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
@@ -31,10 +31,10 @@ class LoginMpis:
 def find_login_mpis(
     wheel_root: Path, families: Sequence[str], say: Say, wheel_folder: Path | None = None
 ) -> LoginMpis:
-    """Ask every MPI of this node what it is. No MPI program is started.
+    """Identify every MPI of this node. No MPI program is started.
 
-    :param wheel_root: where wheels are installed; those that are there already are MPIs of this node.
-    :param wheel_folder: the only place to take wheels from; None for the package index
+    :param wheel_root: where wheels are installed; existing ones are MPIs of this node.
+    :param wheel_folder: the only source of wheels; None for the package index
     """
     listing = list_modules()
     answers, tried = ask_modules(listing, os.environ, say)
@@ -42,8 +42,8 @@ def find_login_mpis(
         say(f"asking {candidate.mpicc}")
         answers.append(identify_wrapper(candidate))
     for family in wheels.FAMILIES:
-        found = {answer.family for answer in answers if isinstance(answer, Mpi)}
-        wanted = family in families and family not in found
+        present = {answer.family for answer in answers if isinstance(answer, Mpi)}
+        wanted = family in families and family not in present
         if wanted or (wheel_root / f"{family}-{wheels.read_locked_version(family)}").exists():
             answers.append(find_login_wheel_mpi(family, wheel_root, say, wheel_folder))
     mpis = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
@@ -54,20 +54,20 @@ def find_login_mpis(
 def ask_modules(
     listing: ModuleListing, environment: Mapping[str, str], say: Say
 ) -> tuple[list[Mpi | Unusable], list[str]]:
-    """Ask the newest module of each MPI what it is, and the next ones where it is of no use.
+    """Identify the newest module of each MPI, and the next ones if it is not usable.
 
-    Returns the answers, and the modules that were asked.
+    Returns the answers, and the modules that were tried.
     """
     answers: list[Mpi | Unusable] = []
     tried: list[str] = []
     for group in group_modules(listing.mpis + listing.hidden):
         for module in group[:MOST_TRIED]:
             if module.startswith(CRAY_MODULE) and "CRAYPE_VERSION" in environment:
-                break  # it is Cray's compiler wrapper that is asked
+                break  # Cray's compiler wrapper is identified instead
             say(f"asking {module}")
             tried.append(module)
-            found = find_in_module(module)
-            answers.append(found if isinstance(found, Unusable) else identify_wrapper(found))
+            candidate = find_in_module(module)
+            answers.append(candidate if isinstance(candidate, Unusable) else identify_wrapper(candidate))
             if isinstance(answers[-1], Mpi):
                 break
     return answers, tried
@@ -76,7 +76,7 @@ def ask_modules(
 def note_other_modules(
     listing: ModuleListing, tried: Sequence[str], answers: Sequence[Mpi | Unusable]
 ) -> Iterator[str]:
-    """Note the modules that may be MPIs and have no entry: none of them is left out in silence."""
+    """Describe the modules that may be MPIs but have no entry, so that none is silently left out."""
     if listing.problem:
         yield f"the modules of MPIs are not all known: {listing.problem}"
     loaded = {answer.module.split()[-1] for answer in answers if isinstance(answer, Mpi) and answer.module}
@@ -85,14 +85,14 @@ def note_other_modules(
         yield f"modules of MPIs that need other modules first: {', '.join(behind)}; {fix}"
     if others := [name for name in listing.mpis + listing.hidden if name not in tried]:
         yield f"further modules of MPIs, not looked into: {', '.join(others)}"
-    if some := sorted(listing.resembling, key=lambda name: "mpi" not in name.partition("/")[0]):
-        more = f" and {len(some) - MOST_TOLD} more" if len(some) > MOST_TOLD else ""
-        names = ", ".join(some[:MOST_TOLD])
+    if resembling := sorted(listing.resembling, key=lambda name: "mpi" not in name.partition("/")[0]):
+        more = f" and {len(resembling) - MOST_TOLD} more" if len(resembling) > MOST_TOLD else ""
+        names = ", ".join(resembling[:MOST_TOLD])
         yield f"modules with MPI in their names, which are no MPIs known here: {names}{more}"
 
 
 def find_cray_mpi(environment: Mapping[str, str]) -> list[Candidate]:
-    """Find Cray's programming environment; its compiler wrapper is an MPI wrapper when cray-mpich is loaded."""
+    """Find Cray's programming environment, whose compiler wrapper is an MPI wrapper if cray-mpich is loaded."""
     wrapper = shutil.which("cc", path=environment.get("PATH"))
     if "CRAYPE_VERSION" not in environment or not wrapper:
         return []
@@ -106,7 +106,7 @@ def list_cray_modules(environment: Mapping[str, str]) -> list[str]:
 
 
 def find_login_wheel_mpi(family: str, root: Path, say: Say, folder: Path | None) -> Mpi | Unusable:
-    """Find the MPI of a family's wheel, installed if it is not yet; or return why it cannot be had."""
+    """Find the MPI in a family's wheel, installed if need be; or return why it is not available."""
     if family in ONE_NODE:
         return Unusable(f"{family} (wheel)", "wheel", ONE_NODE[family])
     say(f"asking {family} {wheels.read_locked_version(family)} from its wheel")

@@ -1,4 +1,4 @@
-"""Environment modules that bring an MPI: the names that sites, vendors and Spack use, and what they set."""
+"""Environment modules of MPIs: their names at sites, vendors and Spack, and what they set."""
 
 import os
 import re
@@ -14,60 +14,60 @@ from postprocess.base.sanitize import quote_word
 from site_configs.mpi.family import Unusable, join_lines
 from site_configs.mpi.probe import Candidate, find_companion_launcher
 
-MODULE = "module"  #: origin of what a module brings
+MODULE = "module"  #: origin of an MPI from a module
 MODULE_SECONDS = 30
-MOST_WAYS = 3  #: of loading a module behind others, beside the first
-MOST_SAID = 300  #: characters that are quoted of what a load said
-MARK = "plumbline: here it begins"  #: what the user's profile prints stands before it
-#: What is left behind of a coloured listing: colours and links of a terminal.
+MOST_WAYS = 3  #: of loading a module behind others, besides the first
+MOST_SAID = 300  #: characters that are quoted from the messages of a load
+MARK = "plumbline: here it begins"  #: separates the output of the user's profile
+#: Remains of a coloured listing: colours and links of a terminal.
 COLOURS = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(\x07|\x1b\\))")
-#: A line of ``module -t avail`` or ``spider``: a name, and what is added to it in brackets of any kind:
-#: symbolic versions ``(default:stable)``, tags ``<L>``, variants ``{+cuda}``, Lmod's ``[...]``.
+#: A line of ``module -t avail`` or ``spider``: a name, and additions in brackets of any kind: symbolic versions
+#: ``(default:stable)``, tags ``<L>``, variants ``{+cuda}``, Lmod's ``[...]``.
 LISTED = re.compile(r"(?P<name>[^\s(<{\[]+)\s*(?P<added>([(<{\[][^)>}\]]*[)>}\]]\s*)*)")
 ALIAS = re.compile(r"\((@|[^)]*:@)|@\)")  #: of another module, which is listed too
-KEY = "Key:"  #: what follows explains a listing
+KEY = "Key:"  #: before the legend of a listing
 #: MPIs by the names that sites, vendors, Spack and EasyBuild give them.
 FAMILY_NAMES = (
     r"open[-_]?mpi\d*|ompi\d*|mpich\d*|mvapich\d*|intel[-_]?mpi|impi|cray-mpich|hpc-?x"
     r"|parastation-?mpi|psmpi"
 )
-#: Before a plain ``mpi``: vendors and compilers, and not the libraries that are built with an MPI.
+#: Before a plain ``mpi``: vendors and compilers, but not libraries that are built with an MPI.
 VENDOR_NAMES = r"intel|oneapi|ibm|spectrum|platform|hpe|sgi|fujitsu|nvidia|nvhpc|bullx?|gcc\d*|gnu\d*"
 MPI_NAME = re.compile(
     rf"(?:^|[/_.+-])(?:{FAMILY_NAMES})(?=[/_.+-]|$)"
     rf"|(?:^|/)(?:(?:{VENDOR_NAMES})[-_/])*(?:mpi|mpt|bullxmpi)(?=[/_.+-]|$)",
     re.I,
 )
-RESEMBLING = re.compile(r"mpi(?!l)|hpcx|mvapich", re.I)  #: what may be an MPI, and is no compiler
-VERSION = re.compile(r"(^|[/_.+-])v?\d")  #: how a version begins behind a name
-#: Versions as they sort; one before a release comes before it.
+RESEMBLING = re.compile(r"mpi(?!l)|hpcx|mvapich", re.I)  #: what may be an MPI and is not a compiler
+VERSION = re.compile(r"(^|[/_.+-])v?\d")  #: the beginning of a version behind a name
+#: Parts of versions in their order; a pre-release sorts before its release.
 VERSION_PARTS = re.compile(r"\d+|rc|alpha|beta|dev|pre", re.I)
 OWN_VARIABLES = re.compile(  # of the shell and of the module system itself
     r"LOADEDMODULES|_LMFILES_|_ModuleTable|__|LMOD_|MODULE|BASH|SHLVL|PWD$|OLDPWD$|_$"
 )
 SPIDER_NEEDS = "You will need to load all module(s) on any one of the lines below"
 MISSING_PREREQUISITE = re.compile(r"must be loaded first: (.+)")  #: the hint of Environment Modules
-#: Shows a shell's variables without any program, which what a module sets might break.
+#: Prints a shell's variables without any program, because a module's variables might break one.
 SHOW = r'for name in $(compgen -e); do printf "%s=%s\0" "$name" "${!name}"; done; printf "\0"'
 
 
 class ModuleError(Exception):
-    """One line: what a module command said, or why it did not end."""
+    """The message of a module command, or why it did not end, in one line."""
 
 
 @dataclass(frozen=True)
 class ModuleListing:
     """The modules of a machine whose names resemble those of MPIs."""
 
-    mpis: tuple[str, ...] = ()  #: that can be loaded at once
+    mpis: tuple[str, ...] = ()  #: that can be loaded directly
     hidden: tuple[str, ...] = ()  #: that need other modules first
-    resembling: tuple[str, ...] = ()  #: whose names have ``mpi`` in them, and that are no known MPI
+    resembling: tuple[str, ...] = ()  #: with ``mpi`` in their names, but not known as MPIs
     problem: str = ""  #: why there is no listing
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a command of the module system did."""
+    """The result of a command of the module system."""
 
     code: int
     output: str
@@ -101,19 +101,19 @@ def has_modules(environment: Mapping[str, str]) -> bool:
 
 
 def read_module_path(modules: Sequence[str]) -> str:
-    """Read the search path once these modules are loaded; empty if they cannot be."""
+    """Read the search path with these modules loaded; empty if they cannot be loaded."""
     names = " ".join(map(quote_word, modules))
     try:
-        said = run_module_shell(f'module load {names} >&2 && echo "$PATH"')
+        shell = run_module_shell(f'module load {names} >&2 && echo "$PATH"')
     except ModuleError:
         return ""
-    return (said.output.splitlines() or [""])[-1]
+    return (shell.output.splitlines() or [""])[-1]
 
 
 def parse_listing(text: str) -> list[str]:
-    """Parse what ``module -t avail`` or ``spider`` prints into names that can be loaded, aliases last.
+    """Parse the output of ``module -t avail`` or ``spider`` into loadable names, aliases last.
 
-    Headings, folders, the key at the end and sentences are none.
+    Headings, folders, the legend at the end and sentences are left out.
     """
     plain: list[str] = []
     aliases: list[str] = []
@@ -125,12 +125,12 @@ def parse_listing(text: str) -> list[str]:
 
 
 def is_mpi_name(module: str) -> bool:
-    """Return whether a module's name, and not its version, is that of an MPI."""
+    """Return whether a module's name, not counting its version, is that of an MPI."""
     return find_mpi_name(module) is not None
 
 
 def find_mpi_name(module: str) -> re.Match[str] | None:
-    """Find the MPI in the name of a module, before its version; a folder such as ``gcc/13`` may precede it."""
+    """Find the MPI in the name of a module before its version; a folder such as ``gcc/13`` may precede it."""
     for match in MPI_NAME.finditer(module):
         component = module[: match.end()].rpartition("/")[2]
         if not re.match(r"v?\d", component):
@@ -139,7 +139,7 @@ def find_mpi_name(module: str) -> re.Match[str] | None:
 
 
 def list_modules() -> ModuleListing:
-    """List the environment modules that are MPIs by their names, or may be."""
+    """List the environment modules that are, or may be, MPIs by their names."""
     if not has_modules(os.environ):
         return ModuleListing()
     names, problem = read_listing("avail")
@@ -154,38 +154,39 @@ def list_modules() -> ModuleListing:
 
 
 def read_listing(command: str) -> tuple[list[str], str]:
-    """Read the names that a command of the module system lists, and why there are none if it fails."""
+    """Read the names that a command of the module system lists, or why it failed."""
     try:
-        said = run_module_shell(f"module -t {command}")
+        shell = run_module_shell(f"module -t {command}")
     except ModuleError as error:
         return [], f"module -t {command}: {error}"
-    if said.code:
-        return [], f"module -t {command}: {said.end or f'exit code {said.code}'}"
-    return parse_listing(f"{said.output}\n{said.errors}"), ""
+    if shell.code:
+        return [], f"module -t {command}: {shell.end or f'exit code {shell.code}'}"
+    return parse_listing(f"{shell.output}\n{shell.errors}"), ""
 
 
 def is_resembling(module: str) -> bool:
-    """Return whether a module may be an MPI that has no name by which one is known."""
+    """Return whether a module may be an MPI under an unknown name."""
     return bool(RESEMBLING.search(module)) and not is_mpi_name(module)
 
 
 def name_without_version(module: str) -> str:
     """Return a module's name without its version: ``openmpi+cuda`` of ``openmpi+cuda/5.0.7``."""
-    found = find_mpi_name(module)
-    start = found.end() if found else 0
+    match = find_mpi_name(module)
+    start = match.end() if match else 0
     version = VERSION.search(module, start)
     return module[: version.start()] if version else module
 
 
 def version_sort_key(module: str) -> list[int]:
-    """Return the numbers of a module's name, for comparing versions: 4.10 is after 4.9, 5.0 after 5.0rc1."""
+    """Return a key that sorts versions: 4.10 after 4.9, 5.0 after 5.0rc1."""
     return [int(part) if part.isdigit() else -1 for part in VERSION_PARTS.findall(module)] + [0]
 
 
 def group_modules(modules: Iterable[str]) -> list[list[str]]:
     """Group modules by MPI, the newest of each group first.
 
-    Names of an MPI alone and with a version come first: of two that bring one wrapper, the later is dropped.
+    Groups named after an MPI alone, with versions, come first: of two that bring one wrapper, the later is
+    dropped.
     """
     groups = group_pairs((name_without_version(module), module) for module in modules)
     ordered = sorted(groups, key=lambda name: (find_mpi_start(name) > 0, groups[name] == [name]))
@@ -193,9 +194,9 @@ def group_modules(modules: Iterable[str]) -> list[list[str]]:
 
 
 def find_mpi_start(name: str) -> int:
-    """Find where the MPI begins in the last part of a name: 5 in ``hdf5-openmpi``."""
-    found = find_mpi_name(name)
-    return found.start() - name.rfind("/", 0, found.end()) - 1 if found else 0
+    """Return where the MPI begins in the last part of a name: 5 in ``hdf5-openmpi``."""
+    match = find_mpi_name(name)
+    return match.start() - name.rfind("/", 0, match.end()) - 1 if match else 0
 
 
 def find_in_modules() -> list[Candidate | Unusable]:
@@ -204,24 +205,24 @@ def find_in_modules() -> list[Candidate | Unusable]:
 
 
 def list_needed_modules(module: str, said: str = "") -> list[list[str]]:
-    """List what must be loaded before a module, by Lmod's ``spider`` or by what a failed load said.
+    """List what must be loaded before a module, from Lmod's ``spider`` or the message of a failed load.
 
-    Each entry would do; the newest comes first.
+    Each entry is an alternative; the newest comes first.
     """
     if match := MISSING_PREREQUISITE.search(said):
         names = match[1].split()
         return [[name] for name in names] if "at least one" in said else [names]
     if not os.environ.get("LMOD_CMD"):
         return []
-    told = run_module_shell(f"module spider {quote_word(module)} 2>&1")
-    lines = COLOURS.sub("", told.output.partition(SPIDER_NEEDS)[2]).splitlines()[1:]
-    found: list[list[str]] = []
+    shell = run_module_shell(f"module spider {quote_word(module)} 2>&1")
+    lines = COLOURS.sub("", shell.output.partition(SPIDER_NEEDS)[2]).splitlines()[1:]
+    ways: list[list[str]] = []
     for line in filter(str.strip, lines):
         words = line.split()
         if words[0].endswith(":") or not all(LISTED.fullmatch(word) for word in words):
             break
-        found.append(words)
-    return sorted(found, key=lambda names: version_sort_key(" ".join(names)), reverse=True)
+        ways.append(words)
+    return sorted(ways, key=lambda names: version_sort_key(" ".join(names)), reverse=True)
 
 
 def find_in_module(module: str) -> Candidate | Unusable:
@@ -231,34 +232,34 @@ def find_in_module(module: str) -> Candidate | Unusable:
     """
     try:
         ways = list_needed_modules(module) or [[]]
-        found = load_module([*ways[0], module])
-        if isinstance(found, str):
-            more = ways[1:] if ways[0] else list_needed_modules(module, found)
+        candidate = load_module([*ways[0], module])
+        if isinstance(candidate, str):
+            more = ways[1:] if ways[0] else list_needed_modules(module, candidate)
             tried = (load_module([*way, module]) for way in more[:MOST_WAYS])
-            found = next((each for each in tried if isinstance(each, Candidate)), found)
+            candidate = next((loaded for loaded in tried if isinstance(loaded, Candidate)), candidate)
     except ModuleError as error:
-        found = str(error)
-    return Unusable(f"module {module}", MODULE, found) if isinstance(found, str) else found
+        candidate = str(error)
+    return Unusable(f"module {module}", MODULE, candidate) if isinstance(candidate, str) else candidate
 
 
 def load_module(modules: Sequence[str]) -> Candidate | str:
-    """Load modules in a login shell; return what they bring, or why that is no MPI.
+    """Load modules in a login shell; return what they bring, or why that is not an MPI.
 
-    The last one is left first where the user's profile loads it: what it brings would be no change.
+    The last module is unloaded first if the user's profile loads it, because it would change nothing then.
 
     :raises ModuleError: if the shell does not answer.
     """
     names = " ".join(map(quote_word, modules))
     last = quote_word(modules[-1])
     leave = f'case ":$LOADEDMODULES:" in *":"{last}":"*) module unload {last} >/dev/null 2>&1;; esac'
-    said = run_module_shell(f"{leave}; {SHOW}; module load {names} >&2 || exit; {SHOW}")
-    shown = said.output.split("\0\0")
+    shell = run_module_shell(f"{leave}; {SHOW}; module load {names} >&2 || exit; {SHOW}")
+    shown = shell.output.split("\0\0")
     if len(shown) < 3:
-        return f"it cannot be loaded: {said.end or 'the load said nothing'}"
-    old, new = (parse_variables(each) for each in shown[:2])
+        return f"it cannot be loaded: {shell.end or 'the load said nothing'}"
+    old, new = (parse_variables(variables) for variables in shown[:2])
     mpicc = shutil.which("mpicc", path=new.get("PATH", ""))
     if not mpicc or mpicc == shutil.which("mpicc", path=old.get("PATH", "")):
-        return "it puts no mpicc on the search path" + (f"; its load said: {said.end}" if said.end else "")
+        return "it puts no mpicc on the search path" + (f"; its load said: {shell.end}" if shell.end else "")
     env = tuple(
         (name, value)
         for name, value in new.items()

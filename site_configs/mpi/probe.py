@@ -1,9 +1,9 @@
-"""Find compiler wrappers, and ask each which MPI it is: with a program that starts, or where none may start.
+"""Find compiler wrappers and identify their MPIs, by starting a program if that is possible.
 
-In an interactive job, ``mpiexec`` takes the nodes of the job for its own: it starts ``srun`` or waits for hosts
-that are not this one.
+In an interactive job, ``mpiexec`` claims the nodes of the job: it starts ``srun`` or waits for other hosts.
 
-MPI_Get_library_version may be called before MPI_Init (MPI 3.0, section 8.1.1): one process, started directly.
+MPI_Get_library_version may be called before MPI_Init (MPI 3.0, section 8.1.1), in one process that is started
+directly.
 """
 
 import os
@@ -26,25 +26,25 @@ from site_configs.mpi.family import (
 )
 from site_configs.schema.variables import work_directory
 
-#: How the variables begin that a job of a batch system, or an outer launcher, leaves to what it starts.
+#: Beginnings of variables that a batch job, or an outer launcher, leaves to its child processes.
 PREFIXES = (
     *("SLURM_", "PBS_", "LSB_", "LOADL_", "COBALT_", "OAR_", "PALS_"),
     *("PMI_", "PMIX_SERVER_", "OMPI_COMM_WORLD_"),
 )
-#: Others of them, by name. Slurm itself sets the launcher of the Hydra family.
+#: Further ones by name. Slurm itself sets the launcher of the Hydra family.
 NAMES = (
     *("PE_HOSTFILE", "PMIX_NAMESPACE", "PMIX_RANK"),
     *("HYDRA_BOOTSTRAP", "HYDRA_LAUNCHER", "HYDRA_LAUNCHER_EXTRA_ARGS", "HYDRA_RMK"),
     *("HYDRA_HOST_FILE", "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS"),
     *("I_MPI_HYDRA_RMK", "I_MPI_HYDRA_HOST_FILE"),
 )
-#: The same for Bash, as one line of a script.
+#: The command that unsets them in Bash, as one line of a script.
 UNSET = " ".join(["unset", *(f"${{!{prefix}@}}" for prefix in PREFIXES), *NAMES])
-OWN_LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun")  #: how the names of MPIs' own begin
+OWN_LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun")  #: beginnings of the names of MPIs' own launchers
 
 
 def strip_allocation(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without what tells of a job: for all that starts MPI programs on this machine."""
+    """Return the environment without traces of a job, for starting MPI programs on this machine."""
     return {
         name: value
         for name, value in environment.items()
@@ -53,7 +53,7 @@ def strip_allocation(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_own_launcher(launcher: str | Sequence[str]) -> bool:
-    """Return whether a launcher of a site file is one that came with an MPI, and no batch system's."""
+    """Return whether a launcher of a site file came with an MPI, not with a batch system."""
     words = [launcher] if isinstance(launcher, str) else launcher
     return PurePath(words[0]).name.startswith(OWN_LAUNCHERS)
 
@@ -85,7 +85,7 @@ class Candidate:
     origin: str
     module: str = ""
     prefix: Path | None = None
-    env: tuple[tuple[str, str], ...] = ()  #: what its module sets
+    env: tuple[tuple[str, str], ...] = ()  #: set by its module
 
     @property
     def root(self) -> Path:
@@ -93,18 +93,18 @@ class Candidate:
 
     @property
     def title(self) -> str:
-        """What people are told of it."""
+        """Its name in messages."""
         return f"{self.mpicc} of module {self.module}" if self.module else str(self.mpicc)
 
 
 class ProbeError(Exception):
-    """One line: which step failed and the end of what it printed."""
+    """The step that failed and the end of its output, in one line."""
 
 
 def run_step(command: list[str], env: Mapping[str, str], step: str, limit: float | None = None) -> str:
     """Run a command that leaves no process behind, and return its standard output.
 
-    :param limit: seconds, if not the usual limit.
+    :param limit: seconds, if not the default.
     :raises ProbeError: if it cannot be started, fails or does not end in time.
     """
     seconds = TIME_LIMIT if limit is None else limit
@@ -115,16 +115,16 @@ def run_step(command: list[str], env: Mapping[str, str], step: str, limit: float
     except subprocess.TimeoutExpired:
         raise ProbeError(f"{step} did not end within {seconds} s") from None
     if done.returncode != 0:
-        said = join_lines(done.stderr or done.stdout)[-300:]
-        raise ProbeError(f"{step} failed with exit code {done.returncode}: {said}")
+        message = join_lines(done.stderr or done.stdout)[-300:]
+        raise ProbeError(f"{step} failed with exit code {done.returncode}: {message}")
     return done.stdout
 
 
 @contextmanager
 def runnable_scratch(prefix: str) -> Iterator[Path]:
-    """Make a folder below TMPDIR, or below the work directory where TMPDIR lets no program be started.
+    """Make a folder below TMPDIR, or below the work directory if TMPDIR is mounted noexec.
 
-    :raises ProbeError: if both do not.
+    :raises ProbeError: if both are.
     """
     usual = Path(tempfile.gettempdir())
     places = [usual, work_directory()]
@@ -139,14 +139,14 @@ def runnable_scratch(prefix: str) -> Iterator[Path]:
 
 
 def is_runnable(folder: Path) -> bool:
-    """Return whether the file system of a folder lets programs be started."""
+    """Return whether programs can be started from the file system of a folder."""
     return not os.statvfs(folder).f_flag & os.ST_NOEXEC
 
 
 def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str], *link: str) -> str:
-    """Compile a program, and return what two processes of it print.
+    """Compile a program, and return the output of two of its processes.
 
-    :param link: further options of its compilation
+    :param link: further options of the compilation
     :raises ProbeError: if it cannot be compiled, or does not end well.
     """
     with runnable_scratch("plumbline-probe-") as scratch:
@@ -157,16 +157,16 @@ def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str], *link
 
 
 def find_world_library(launcher: str | Path, output: str, of: str | Path) -> str:
-    """Find what a world of two processes said of its library.
+    """Return the library version string that a world of two processes printed.
 
-    :param output: what :data:`PROGRAM` printed
-    :param of: what their program was made with
+    :param output: of :data:`PROGRAM`
+    :param of: compiler or library of the program, for errors
     :raises ProbeError: if it was no such world.
     """
     world, _, library = output.partition("\n")
     if world != "world of 2":
-        said = join_lines(world)[:80] or "no output"
-        raise ProbeError(f"{launcher} does not start programs of {of}: {said}")
+        first_line = join_lines(world)[:80] or "no output"
+        raise ProbeError(f"{launcher} does not start programs of {of}: {first_line}")
     return join_lines(library)
 
 
@@ -187,7 +187,7 @@ def probe_wrapper(candidate: Candidate) -> Mpi | Unusable:
 def describe_candidate(candidate: Candidate, library: str, env: Mapping[str, str]) -> Mpi | Unusable:
     """Build the MPI with this library version; or return why it is not usable.
 
-    :param env: variables that it needs beside those of its family.
+    :param env: variables that it needs besides those of its family.
     """
     family, version = identify_library(library)
     if family == "unknown":
@@ -220,9 +220,9 @@ def list_wrappers(directory: Path) -> Iterator[Path]:
 
 
 def find_companion_launcher(wrapper: Path, launcher: str = "mpiexec") -> Path:
-    """Find the launcher that belongs to a wrapper: the same directory, and the suffix of an ``mpicc``.
+    """Find the launcher of a wrapper, in the same directory and with the suffix of an ``mpicc``.
 
-    Wrappers of other names, as Intel MPI's ``mpiicx``, share one launcher.
+    Wrappers with other names, such as Intel MPI's ``mpiicx``, share one launcher.
 
     :param launcher: its name without a suffix
     """
@@ -231,13 +231,13 @@ def find_companion_launcher(wrapper: Path, launcher: str = "mpiexec") -> Path:
 
 
 def drop_wrapper_links(paths: Sequence[Path]) -> list[Path]:
-    """Drop a plain ``mpicc`` that is a link to another wrapper of the list."""
+    """Drop a plain ``mpicc`` that links to another wrapper of the list."""
     alternatives = {path for path in paths if path.name != "mpicc"}
     return [path for path in paths if not (path.is_symlink() and is_link_to(path, alternatives))]
 
 
 def is_link_to(link: Path, targets: set[Path]) -> bool:
-    """Return whether following the link step by step meets one of the targets."""
+    """Return whether a chain of links reaches one of the targets."""
     seen = set()
     while link.is_symlink() and link not in seen:
         seen.add(link)
@@ -250,16 +250,16 @@ def is_link_to(link: Path, targets: set[Path]) -> bool:
 
 def find_on_path(path: str) -> list[Candidate]:
     """Find the MPIs on a search path, each directory once, in its order."""
-    found: list[Path] = []
+    wrappers: list[Path] = []
     directories: set[Path] = set()
     for name in filter(None, path.split(os.pathsep)):
         real = Path(os.path.realpath(name))
         if real not in directories:
             directories.add(real)
-            found += list_wrappers(real)
+            wrappers += list_wrappers(real)
     return [
         Candidate(mpicc, find_companion_launcher(mpicc), "path" if mpicc.name == "mpicc" else "debian")
-        for mpicc in drop_wrapper_links(found)
+        for mpicc in drop_wrapper_links(wrappers)
     ]
 
 
@@ -278,9 +278,9 @@ int main(void)
 
 
 def read_linked_version(candidate: Candidate) -> str:
-    """Read what MPI_Get_library_version says in a program of this wrapper.
+    """Read the MPI_Get_library_version of a program compiled with this wrapper.
 
-    :raises ProbeError: if none can be compiled, or it does not run on this node.
+    :raises ProbeError: if it cannot be compiled, or does not run on this node.
     """
     env = strip_allocation(os.environ) | dict(candidate.env)
     for family in ("intel-mpi", "openmpi"):
@@ -298,13 +298,13 @@ def identify_wrapper(candidate: Candidate) -> Mpi | Unusable:
         library = read_linked_version(candidate)
     except ProbeError as error:
         return Unusable(candidate.title, candidate.origin, str(error))
-    return describe_candidate(candidate, library, env={})  # a site file loads the module
+    return describe_candidate(candidate, library, env={})  # the site file loads the module
 
 
 def extract_identity(library: str) -> str:
-    """Extract the part of a library version string that tells family and version, and no more.
+    """Extract the part of a library version string with family and version.
 
     The rest (date, compiler, options of configure) changes with every build of the same version.
     """
-    found = match_library(library)
-    return found[1][0] if found else library
+    identity = match_library(library)
+    return identity[1][0] if identity else library

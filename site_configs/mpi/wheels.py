@@ -1,7 +1,7 @@
-"""What needs no build: MPIs and IMB from the Python package index, and the jars of MPJ Express.
+"""Software that needs no build: MPIs and IMB from the Python package index, and the jars of MPJ Express.
 
-Whether it does is tried, not believed: one ping-pong of two processes, in which a library that is loaded
-beside the program reads MPI_Get_library_version. It must be what the MPI said of itself when it was asked.
+A trial shows whether IMB fits an MPI: in a ping-pong of two processes, a preloaded library reads
+MPI_Get_library_version. It must be the string that the MPI itself reports.
 """
 
 import hashlib
@@ -25,18 +25,18 @@ LOCKS = Path(__file__).parent.parent / "wheels_lock"
 FAMILIES = tuple(sorted(lock.stem for lock in LOCKS.glob("*.lock")))
 PINNED = re.compile(r"^([\w-]+)==", re.M)  #: package in a line of a lock file
 NEVER = "99999"  #: a version that is never released
-PLACEHOLDER = "0.0.0"  #: a version that holds the name of a package, and no MPI
-OFFERED = re.compile(r"\(from versions: ([^)]+)\)")  #: what pip says of a version that is not there
+PLACEHOLDER = "0.0.0"  #: a version that reserves the name of a package, without an MPI
+OFFERED = re.compile(r"\(from versions: ([^)]+)\)")  #: pip's message on a version that does not exist
 
 
 @dataclass(frozen=True)
 class Carrier:
-    """A family whose wheels have a library below MPIs beside their own, where that has no wheel of its own."""
+    """A family whose wheels contain a library below MPIs that has no wheel of its own."""
 
     family: str
-    folder: str  #: with the library, in the wheel
+    folder: str  #: of the library in the wheel
     files: tuple[str, ...]  #: of the library
-    releases: Mapping[str, str]  #: of the family, by the release of the library that they have
+    releases: Mapping[str, str]  #: release of the family, by the release of the library in it
 
 
 CARRIERS = {
@@ -50,13 +50,13 @@ CARRIERS = {
 
 
 class WheelError(Exception):
-    """One line: what could not be had without a build, and why."""
+    """What is not available without a build, and why, in one line."""
 
 
 def find_lock(name: str) -> Path:
-    """Return the lock file of a family of MPIs, or of a library below them that has a wheel of its own."""
-    own = LOCKS / f"{name}.lock"
-    return LOCKS / "layers" / own.name if name in LAYERS else own
+    """Return the lock file of a family of MPIs, or of a library below them that has its own wheel."""
+    lock = LOCKS / f"{name}.lock"
+    return LOCKS / "layers" / lock.name if name in LAYERS else lock
 
 
 def read_locked_version(family: str) -> str:
@@ -69,7 +69,7 @@ def find_wheel_prefix(family: str, root: Path, version: str = "") -> Path:
 
 
 def list_requirements(family: str, version: str) -> list[str]:
-    """List the requirements for pip: the pinned files by their hashes, or another version by its number.
+    """List the requirements for pip: the pinned files by hash, or another version by number.
 
     :raises WheelError: if no wheel has this version of a library
     """
@@ -88,7 +88,7 @@ def list_requirements(family: str, version: str) -> list[str]:
 def install_wheels(family: str, root: Path, folder: Path | None = None, version: str = "") -> Candidate:
     """Install a family's wheels below ``root`` once, and return its compiler wrapper and launcher.
 
-    :raises WheelError: as of :func:`install_prefix`
+    :raises WheelError: as in :func:`install_prefix`
     """
     prefix = install_prefix(family, root, folder, version)
     return Candidate(prefix / "bin" / "mpicc", prefix / "bin" / "mpiexec", "wheel", prefix=prefix)
@@ -97,8 +97,8 @@ def install_wheels(family: str, root: Path, folder: Path | None = None, version:
 def install_prefix(family: str, root: Path, folder: Path | None = None, version: str = "") -> Path:
     """Install the wheels of a family, or of a library below MPIs, below ``root`` once; return their prefix.
 
-    :param folder: of wheels, the only place to take them from; None for the package index
-    :param version: another one than the lock file pins
+    :param folder: of wheels, as their only source; None for the package index
+    :param version: a version other than the pinned one
     :raises WheelError: if the index has no wheel for this machine or cannot be reached.
     """
     prefix = find_wheel_prefix(family, root, version)
@@ -120,7 +120,7 @@ def install_prefix(family: str, root: Path, folder: Path | None = None, version:
 
 
 def keep_library(carrier: Carrier, prefix: Path) -> None:
-    """Keep the library alone of a carrier's wheel: an MPI would take what lies beside it, too."""
+    """Keep only the library of a carrier's wheel, because an MPI would use the files beside it, too."""
     wheel, kept = prefix / WHEEL, prefix / "lib"
     kept.mkdir()
     for name in carrier.files:
@@ -131,7 +131,7 @@ def keep_library(carrier: Carrier, prefix: Path) -> None:
 def pip_install(family: str, prefix: Path, folder: Path | None, version: str = "") -> None:
     """Install a family's wheels without dependencies into its own prefix (``--target`` would lose ``lib``).
 
-    Intel's wheel asks for a libfabric that the index does not have and one node does not need.
+    Intel's wheel requires a libfabric that the index does not have and one node does not need.
     """
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
     only = ["--isolated", "--no-index", "--find-links", str(folder)] if folder else []
@@ -140,31 +140,31 @@ def pip_install(family: str, prefix: Path, folder: Path | None, version: str = "
     prefix.mkdir(parents=True)
     result = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
     if result.returncode != 0:
-        said = (result.stderr.strip() or "pip failed").splitlines()
-        if nearest := list_nearest_versions(version, said):
+        lines = (result.stderr.strip() or "pip failed").splitlines()
+        if nearest := list_nearest_versions(version, lines):
             raise WheelError(
                 f"{family} {version}: the package index has no such wheel for this machine; "
                 f"the nearest are {', '.join(nearest)}"
             )
-        errors = [line for line in said if line.startswith("ERROR: ")]
-        raise WheelError(f"{family}: {(errors or said)[-1]}")
+        errors = [line for line in lines if line.startswith("ERROR: ")]
+        raise WheelError(f"{family}: {(errors or lines)[-1]}")
 
 
 def list_nearest_versions(version: str, said: Sequence[str]) -> list[str]:
-    """List the offered versions next to one that is not, as pip names them; empty if it names none."""
+    """List the offered versions next to one that is not offered, as pip lists them; empty if it lists none."""
     offered = next((match[1].split(", ") for line in said if (match := OFFERED.search(line))), [])
-    known = [each for each in offered if version and each[:1].isdigit()]
-    ordered = sorted({*known, version}, key=split_version)
+    versions = [candidate for candidate in offered if version and candidate[:1].isdigit()]
+    ordered = sorted({*versions, version}, key=split_version)
     place = ordered.index(version) if version else 0
-    return [each for each in ordered[max(place - 2, 0) : place + 3] if each in known]
+    return [near for near in ordered[max(place - 2, 0) : place + 3] if near in versions]
 
 
 def list_offered_versions(family: str, folder: Path | None = None) -> list[str]:
-    """List the versions of which there are wheels for this machine, the oldest first, the last build of each.
+    """List the versions with wheels for this machine, the oldest first, with the last build of each.
 
-    pip names them where it is asked for one that does not exist.
+    pip lists them when asked for a version that does not exist.
 
-    :param folder: of wheels, the only place to look; None for the package index
+    :param folder: of wheels, as their only source; None for the package index
     :raises WheelError: if there are none, or the index cannot be reached
     """
     if family in CARRIERS:
@@ -173,13 +173,13 @@ def list_offered_versions(family: str, folder: Path | None = None) -> list[str]:
     only = ["--isolated", "--no-index", "--find-links", str(folder)] if folder else []
     options = ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--dry-run"]
     command = [sys.executable, "-I", "-m", "pip", "install", *only, *options, f"{package}=={NEVER}"]
-    said = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
-    match = OFFERED.search(said.stderr)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
+    match = OFFERED.search(done.stderr)
     offered = [word for word in match[1].split(", ") if word[:1].isdigit()] if match else []
-    latest = {each.partition(".post")[0]: each for each in sorted(offered, key=split_version)}
+    latest = {build.partition(".post")[0]: build for build in sorted(offered, key=split_version)}
     latest.pop(PLACEHOLDER, None)
     if not latest:
-        errors = [line for line in said.stderr.splitlines() if line.startswith("ERROR: ")]
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
         raise WheelError(f"{family}: no wheel for this machine: {(errors or ['pip failed'])[-1]}")
     return list(latest.values())
 
@@ -189,8 +189,8 @@ def split_version(version: str) -> list[tuple[int, str]]:
     return [(int(digits or 0), rest) for digits, rest in re.findall(r"(\d*)([^\d]*)", version)]
 
 
-LIBRARY = "libmpi.so.12"  #: of the binary interface that MPICH, Intel MPI and others have in common
-OF_ANOTHER_ABI = ("openmpi",)  #: families that never have it; where another has it not, that is a failure of it
+LIBRARY = "libmpi.so.12"  #: of the binary interface that MPICH, Intel MPI and others share
+OF_ANOTHER_ABI = ("openmpi",)  #: families that never have it; for any other, its absence is a failure
 LIBRARY_FOLDERS = ("lib", "lib64", "lib/release")
 EXECUTABLE = "IMB-MPI1"
 ENDED = "# All processes entering MPI_Finalize"
@@ -214,9 +214,9 @@ int MPI_Finalize(void)
 
 @dataclass(frozen=True)
 class Imb:
-    """IMB for one MPI of the inventory, or why there is none that needs no build."""
+    """IMB for one MPI of the inventory, or why there is none without a build."""
 
-    mpicc: str  #: of the MPI; with the module, this tells which
+    mpicc: str  #: of the MPI, which it identifies together with the module
     module: str
     folder: str = ""
     libraries: str = ""  #: folder that must be searched first for the MPI's libraries
@@ -225,13 +225,13 @@ class Imb:
 
     @property
     def installed(self) -> Installed:
-        """For the environment of a site."""
+        """The declaration for the environment of a site."""
         value = f'{quote_word(self.libraries)}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
         return Installed(self.folder, {"LD_LIBRARY_PATH": value}, WHEEL)
 
 
 def list_imb_folders(mpis: Sequence[Mpi], wheel_root: Path) -> list[Path]:
-    """List folders with IMB: of the Intel MPIs of this machine, and of the wheel if it is installed."""
+    """List folders with IMB: those of the machine's Intel MPIs, and that of the wheel if it is installed."""
     prefixes = [Path(mpi.prefix) for mpi in mpis if mpi.family == "intel-mpi"]
     prefixes.append(wheel_root / f"intel-mpi-{read_locked_version('intel-mpi')}")
     folders = [prefix / "bin" for prefix in prefixes]
@@ -240,8 +240,8 @@ def list_imb_folders(mpis: Sequence[Mpi], wheel_root: Path) -> list[Path]:
 
 def try_imb(mpi: Mpi, folders: Iterable[Path], say: Callable[[str], None]) -> Imb:
     """Try the IMB of these folders with an MPI, its own first; return the first that fits."""
-    own = Path(mpi.prefix, "bin")
-    folder = next(iter(sorted(folders, key=lambda each: each != own)), None)
+    bin_folder = Path(mpi.prefix, "bin")
+    folder = next(iter(sorted(folders, key=lambda candidate: candidate != bin_folder)), None)
     there = [path for name in LIBRARY_FOLDERS if ((path := Path(mpi.prefix, name)) / LIBRARY).exists()]
     if folder is None:
         problem = "no Intel MPI is here to bring IMB"
@@ -268,9 +268,9 @@ def explain_imb_unfit(mpi: Mpi, executable: Path, libraries: Path) -> str:
 
 
 def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
-    """Run IMB as it will be run for measuring, and return its MPI_Get_library_version.
+    """Run IMB as measurements will, and return its MPI_Get_library_version.
 
-    :raises ProbeError: if IMB does not come to its end with two processes.
+    :raises ProbeError: if IMB does not complete with two processes.
     """
     env = strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
     before = env.get("LD_LIBRARY_PATH", "")
@@ -289,7 +289,7 @@ def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
 
 
 def parse_imb_library(output: str) -> str:
-    """Parse the library version in IMB's output. Raises ProbeError if IMB did not end, or nothing was read."""
+    """Parse the library version in IMB's output. Raises ProbeError if IMB did not end, or printed none."""
     before, began, rest = output.partition(BEGIN)
     library, ended, _ = rest.partition(END)
     if ENDED not in before or not began or not ended:
@@ -298,8 +298,8 @@ def parse_imb_library(output: str) -> str:
     return join_lines(library)
 
 
-PINS = LOCKS / "bindings" / "mpj.sha256"  #: as ``sha256sum`` writes them
-#: Debian's packages with the jars, and where they put them
+PINS = LOCKS / "bindings" / "mpj.sha256"  #: in the format of ``sha256sum``
+#: Debian's packages with the jars, and their folders
 PACKAGES = (
     "libmpj-java",
     "liblog4j1.2-java",
@@ -319,27 +319,27 @@ def read_pinned_jars() -> Iterator[tuple[str, str]]:
 
 
 def list_installed_folders() -> list[Path]:
-    """List where jars may be installed: of ``MPJ_HOME``, if that is set, else Debian's."""
-    own = os.environ.get("MPJ_HOME")
+    """List where jars may be installed: below ``MPJ_HOME`` if that is set, else Debian's folders."""
+    home = os.environ.get("MPJ_HOME")
     debian = [Path("/", folder) for folder in FOLDERS]
-    return [Path(own, "lib"), Path(own).parent / "java", debian[1]] if own else debian
+    return [Path(home, "lib"), Path(home).parent / "java", debian[1]] if home else debian
 
 
 def copy_jar(name: str, pinned: str, folders: Sequence[Path], target: Path) -> str:
-    """Copy a jar from the first folder that has the pinned one. Returns why if none has it; else nothing."""
-    found = [folder / name for folder in folders if (folder / name).exists()]
-    for jar in found:
+    """Copy a jar from the first folder that has the pinned one. Return why none has it, or an empty text."""
+    jars = [folder / name for folder in folders if (folder / name).exists()]
+    for jar in jars:
         content = files.read_regular(jar)
         if hashlib.sha256(content).hexdigest() == pinned:
             (target / name).write_bytes(content)
             return ""
-    if found:
-        return f"{found[0]}: is not the file that {PINS.name} pins"
+    if jars:
+        return f"{jars[0]}: is not the file that {PINS.name} pins"
     return f"{folders[0] / name} is missing; Debian has it in {PACKAGES[0]}"
 
 
 def copy_jars(folders: Sequence[Path], target: Path) -> dict[str, str]:
-    """Copy every pinned jar into a folder. Returns the reason of each that is in none of the folders."""
+    """Copy every pinned jar into a folder. Return the reasons for those that are in none of the folders."""
     target.mkdir(parents=True, exist_ok=True)
     reasons = {name: copy_jar(name, pinned, folders, target) for name, pinned in read_pinned_jars()}
     return {name: why for name, why in reasons.items() if why}
@@ -351,9 +351,9 @@ def can_fetch() -> bool:
 
 
 def gather_jars(target: Path) -> dict[str, str]:
-    """Put every pinned jar into a folder: those that are there or installed, else from Debian's packages.
+    """Collect the pinned jars in a folder: present or installed ones, else those of Debian's packages.
 
-    :returns: the reason of each that could not be had
+    :returns: the reason for each that is not available
     """
     folders = [*list_installed_folders(), target]
     lacking = copy_jars(folders, target)
@@ -367,14 +367,14 @@ def gather_jars(target: Path) -> dict[str, str]:
 
 
 def fetch_packages(folder: Path) -> list[Path]:
-    """Fetch Debian's packages and unpack them below a folder; the folders of their jars.
+    """Fetch Debian's packages and unpack them below a folder; return the folders of their jars.
 
     :raises WheelError: if apt-get or dpkg-deb fails
     """
     _run(["apt-get", "download", *PACKAGES], folder)
     for package in sorted(folder.glob("*.deb")):
         _run(["dpkg-deb", "-x", str(package), str(folder)], folder)
-    return [folder / each for each in FOLDERS]
+    return [folder / jar_folder for jar_folder in FOLDERS]
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
@@ -391,6 +391,6 @@ def _run(command: Sequence[str], folder: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise WheelError(f"{command[0]}: {error}") from None
     if done.returncode != 0:
-        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()
-        errors = [line for line in said if line.startswith("E: ")]
-        raise WheelError(f"{command[0]}: {(errors or said)[-1]}")
+        lines = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()
+        errors = [line for line in lines if line.startswith("E: ")]
+        raise WheelError(f"{command[0]}: {(errors or lines)[-1]}")

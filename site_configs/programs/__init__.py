@@ -1,1 +1,1 @@
-"""OSU and IMB that a site has installed itself."""
+"""The benchmark programs, and those that a site has installed itself."""

@@ -1,7 +1,7 @@
-"""Benchmark programs that are there already and need not be built: what a site declares, or a wheel brings.
+"""Benchmark programs that need not be built: declared by a site, or brought by a wheel.
 
-A program comes from one place: what the site declares goes first, then Spack, then CMake (``mpicost`` only),
-then a wheel (IMB only). Where there is none of them, the reason is told; nothing is absent in silence.
+A program comes from one place: the site's declaration, then Spack, then CMake (``mpicost`` only), then a wheel
+(IMB only). If it is in none of them, the reason is reported; nothing is silently absent.
 """
 
 import functools
@@ -25,17 +25,17 @@ Folder = Annotated[
 UNKNOWN = "unknown"
 MOST_BYTES = 64_000_000
 VERSIONS = [re.compile(program.version) for program in PROGRAMS.values() if program.version]
-#: The compiler that made the benchmark comes before GCC, which made the start-up code of every program.
+#: The compiler of the benchmark comes before GCC, which compiled the start-up code of every program.
 COMPILERS = (
     re.compile(rb"Intel\(R\) oneAPI DPC\+\+/C\+\+ Compiler \d[\w.]*"),
     re.compile(rb"clang version \d[\w.]*"),
     re.compile(rb"GCC: \([^)\0]{0,60}\) (?P<version>\d[\w.]*)"),
 )
 PRODUCER = re.compile(rb"GNU C(?:\+\+)?\d+ (?P<version>\d[\w.]*) (?P<flags>-[^\0]{0,2000})")
-UNFOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)  #: in what ``ldd`` prints
-#: Of ``extras``: folder of the library of the standard ABI, where programs use that.
+UNFOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)  #: in the output of ``ldd``
+#: In ``extras``: folder of the library of the standard ABI, if programs use that.
 STANDARD_ABI = "standard_abi"
-#: Why an environment of the standard ABI has neither OSU nor IMB.
+#: Why an environment with the standard ABI has neither OSU nor IMB.
 ONLY_MPICOST = "of the standard ABI of MPI, only mpicost is built"
 
 
@@ -43,7 +43,7 @@ ONLY_MPICOST = "of the standard ABI of MPI, only mpicost is built"
 class Installed:
     """One program that is installed for one MPI."""
 
-    folder: Folder  #: with the executables, or with folders of them
+    folder: Folder  #: with the executables, or with subfolders of them
     #: Needed to run; values as a shell reads them
     env: Mapping[str, str] = field(default_factory=dict)
     origin: str = SITE
@@ -52,7 +52,7 @@ class Installed:
         check_fields(self)
 
 
-#: Programs that a site declares. A plain folder is one that the site has installed itself.
+#: Programs that a site declares. A plain folder means that the site installed the program itself.
 Programs = Annotated[
     Mapping[Annotated[str, one_of(sorted(INSTALLABLE))], Folder | Installed],
     Meta(description=f"{{'imb': {INSTALLABLE['imb'].example!r}}}"),
@@ -63,20 +63,22 @@ def build_extras(
     programs: Mapping[str, str | Installed], lacking: Mapping[str, str], unfit: Sequence[str] = ()
 ) -> dict:
     """Build the ``extras`` on installed programs. A plain folder is one that the site declares."""
-    there = {name: each if isinstance(each, Installed) else Installed(each) for name, each in programs.items()}
+    there = {
+        name: entry if isinstance(entry, Installed) else Installed(entry) for name, entry in programs.items()
+    }
     return {
-        "programs": {name: each.folder for name, each in there.items()},
-        "program_env": {name: dict(each.env) for name, each in there.items() if each.env},
-        "program_origin": {name: each.origin for name, each in there.items()},
+        "programs": {name: entry.folder for name, entry in there.items()},
+        "program_env": {name: dict(entry.env) for name, entry in there.items() if entry.env},
+        "program_origin": {name: entry.origin for name, entry in there.items()},
         "lacking": dict(lacking),
         "unfit": list(unfit),
     }
 
 
 def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> str:
-    """Find where a program of an environment comes from; empty if it cannot be had.
+    """Find the source of a program in an environment; empty if it is not available.
 
-    :param spack: Spack's executable; empty where no Spack can be had.
+    :param spack: Spack's executable; empty without Spack.
     """
     if extras.get(STANDARD_ABI):
         return CMAKE if program == "mpicost" else ""
@@ -89,7 +91,7 @@ def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> 
 
 
 def explain_missing_program(program: str, extras: Mapping[str, Any], spack: str) -> str:
-    """Explain why an environment has no such program, as in ``skipped: no Spack``; empty if it has one.
+    """Explain why an environment lacks a program, as in ``skipped: no Spack``; empty if it has it.
 
     The parameters are those of :func:`find_program_source`.
     """
@@ -103,27 +105,27 @@ def explain_missing_program(program: str, extras: Mapping[str, Any], spack: str)
 
 
 def is_lack_foreseen(program: str, extras: Mapping[str, Any], spack: str) -> bool:
-    """Return whether an environment lacks a program for a reason that was known before anything was tried.
+    """Return whether an environment lacks a program for a reason that was known without a trial.
 
     Then the lack is no failure of its MPI. A program that failed a trial, that Spack cannot build for this MPI
-    alone, or of which nothing is said, is none of these. For parameters see :func:`find_program_source`.
+    alone, or about which nothing is known, is not such a case. For parameters see :func:`find_program_source`.
     """
     if find_program_source(program, extras, spack):
         return False
-    told = program in extras.get("lacking", {}) and program not in extras.get("unfit", ())
-    return bool(extras.get(STANDARD_ABI)) or (not spack and told)
+    declared = program in extras.get("lacking", {}) and program not in extras.get("unfit", ())
+    return bool(extras.get(STANDARD_ABI)) or (not spack and declared)
 
 
 def find_executable(folder: Path, name: str) -> Path | None:
-    """Find an executable in a folder or below it; OSU keeps each kind of benchmark in one of its own."""
-    found = list_executables(folder, name)
-    return found[0] if found else None
+    """Find an executable in a folder or below it; OSU has a subfolder per kind of benchmark."""
+    executables = list_executables(folder, name)
+    return executables[0] if executables else None
 
 
 def explain_unloadable(folder: str, name: str, env: Mapping[str, str] | None) -> str:
     """Explain why an installed executable cannot be started; empty if nothing is known against it.
 
-    :param env: that it needs to run, values as a shell reads them; None if they cannot be known here.
+    :param env: that it needs to run, values as a shell reads them; None if unknown here.
     """
     path = find_executable(Path(folder), name)
     if path is None:
@@ -134,7 +136,7 @@ def explain_unloadable(folder: str, name: str, env: Mapping[str, str] | None) ->
 
 @functools.cache
 def list_missing_libraries(path: Path, env: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """List the libraries that the loader does not find, but those of an MPI; none where no loader tells."""
+    """List the libraries that the loader does not find, except an MPI's; empty if there is no loader."""
     script = "".join(f"export {name}={value}\n" for name, value in env) + 'exec ldd "$0"'
     words = ["bash", "-c", script, str(path)]
     try:
@@ -145,29 +147,29 @@ def list_missing_libraries(path: Path, env: tuple[tuple[str, str], ...]) -> tupl
 
 
 def list_executables(folder: Path, name: str) -> list[Path]:
-    """List all files of that name in a folder and, at most two levels down, in its folders."""
+    """List all files with this name in a folder and up to two levels below its subfolders."""
     below = (path for pattern in ("*", "*/*", "*/*/*") for path in folder.glob(pattern))
     return sorted(path for path in below if path.name == name and path.is_file())
 
 
 def describe_missing_executables(program: str, folder: str) -> str:
-    """Describe what is wrong with a declared folder on the machine that it is on; empty if nothing is."""
+    """Describe what is wrong with a declared folder on the machine that has it; empty if nothing is."""
     path = Path(folder)
     if not path.is_dir():
         return f"{folder}: is no folder"
     name = INSTALLABLE[program].sample
-    found = list_executables(path, name)
-    if not found:
+    executables = list_executables(path, name)
+    if not executables:
         return f"{folder}: has no {name}; write the folder as in {INSTALLABLE[program].example!r}"
-    if len(found) > 1:
-        two = " and ".join(map(str, found[:2]))
+    if len(executables) > 1:
+        two = " and ".join(map(str, executables[:2]))
         return f"{folder}: has {name} more than once ({two}); write the folder of one of them"
     return ""
 
 
 @dataclass(frozen=True)
 class ExecutableFacts:
-    """The facts of one executable; ``unknown`` if it does not tell."""
+    """The facts of one executable; ``unknown`` if it does not contain them."""
 
     version: str = UNKNOWN
     compiler: str = UNKNOWN
@@ -184,12 +186,12 @@ def read_facts(executable: Path) -> ExecutableFacts:
 
 
 def parse_facts(data: bytes) -> ExecutableFacts:
-    version = next((match[1] for each in VERSIONS if (match := each.search(data))), None)
+    version = next((match[1] for pattern in VERSIONS if (match := pattern.search(data))), None)
     if producer := PRODUCER.search(data):
         compiler, flags = (f"gcc {decode_text(producer['version'])}", decode_text(producer["flags"]).strip())
     else:
-        found = next((match for each in COMPILERS if (match := each.search(data))), None)
-        compiler, flags = format_compiler(found), UNKNOWN
+        compiler_match = next((match for pattern in COMPILERS if (match := pattern.search(data))), None)
+        compiler, flags = format_compiler(compiler_match), UNKNOWN
     return ExecutableFacts(decode_text(version) if version else UNKNOWN, compiler, flags)
 
 

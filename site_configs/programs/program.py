@@ -1,6 +1,6 @@
-"""The benchmark programs: one record each of all that is known by program and not by benchmark.
+"""The benchmark programs: one record per program of all that does not depend on the benchmark.
 
-A further program is a record here, a parser in ``postprocess.parsers`` and a check in ``reframe_checks``.
+A new program is a record here, a parser in ``postprocess.parsers`` and a check in ``reframe_checks``.
 """
 
 from collections.abc import Mapping
@@ -10,34 +10,34 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Program:
-    """One program, which may be many executables."""
+    """One program, which may consist of many executables."""
 
     name: str  #: as in every case: ``mpicost``, ``osu``, ``imb``
-    package: str = ""  #: of Spack; empty for a part of another program
-    folder: str = ""  #: with the executables, or with folders of them, below the prefix
-    single: str = ""  #: the executable, if it is only one
-    git: str = ""  #: repository that the source comes from, if it comes from one
-    part_of: str = ""  #: the program that is built to have this one
-    sample: str = ""  #: an executable by which it is known to be there
-    example: str = ""  #: its folder as Spack installs it, if a site may declare one that is installed
+    package: str = ""  #: Spack's package; empty for a part of another program
+    folder: str = ""  #: with the executables, or with subfolders of them, below the prefix
+    single: str = ""  #: the executable, if there is only one
+    git: str = ""  #: repository of the source, if there is one
+    part_of: str = ""  #: the program whose build contains this one
+    sample: str = ""  #: an executable that shows that the program is there
+    example: str = ""  #: its folder as installed by Spack, if a site may declare an installed one
     version: bytes = b""  #: pattern of its version in an executable
-    level: str = "-O2"  #: of optimisation, as Spack's recipe has it
-    own: bool = False  #: whether it is of the suite: its records and trials are those of mpicost
+    level: str = "-O2"  #: of optimisation, as in Spack's recipe
+    own: bool = False  #: whether it is part of the suite, with records and trials like mpicost
     on_request: bool = False  #: whether no night measures it
-    needs_gpus: bool = False  #: whether nights measure it on partitions with GPUs only
-    #: Whether a start measures all of its routines, and those that were not chosen are not looked at.
+    needs_gpus: bool = False  #: whether nights measure it only on partitions with GPUs
+    #: Whether a start measures all of its routines, and those that were not chosen are ignored.
     whole: bool = False
     verified: bool = False  #: whether every launch verifies its data, also one whose times count
     in_turn: bool = False  #: whether a night may leave some of its MPIs to a later one
-    launches: int = 1  #: of a calibration that a night makes by itself
+    launches: int = 1  #: of an automatic calibration
     caches: tuple[str, ...] = ("warm",)  #: what it can do to the caches before each trial
-    #: Value of each option that it has, where the user says nothing; None where that depends on the case.
+    #: Default of each option that it has; None if that depends on the case.
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 OWN = {"sync": "dissemination", "seconds_per_layout": None}  #: of the suite's programs
-#: A launch of OSU or IMB takes minutes. Of five, all cases of OSU together tell how launches differ. IMB prints
-#: means only: its references assert gross changes.
+#: A launch of OSU or IMB takes minutes. With five launches, all cases of OSU together show how launches differ.
+#: IMB prints means only: its references assert gross changes.
 PROGRAMS = {
     program.name: program
     for program in (
@@ -105,11 +105,13 @@ PROGRAMS = {
         ),
     )
 }
-#: The programs that are built, by themselves.
+#: Programs that are built separately.
 PRODUCTS = {program.name: program for program in PROGRAMS.values() if program.package}
-#: Those that each night measures, on every partition.
-NIGHTLY = tuple(each.name for each in PROGRAMS.values() if not each.on_request and not each.needs_gpus)
-#: Those that may be installed already.
+#: Programs that each night measures, on every partition.
+NIGHTLY = tuple(
+    program.name for program in PROGRAMS.values() if not program.on_request and not program.needs_gpus
+)
+#: Programs that may be installed already.
 INSTALLABLE = {program.name: program for program in PROGRAMS.values() if program.example}
 
 
@@ -122,13 +124,13 @@ def find_programs(option: str) -> tuple[str, ...]:
 
 
 def find_usual_values(option: str) -> dict[str, str | int]:
-    """Find the value of an option, by program, where the user says nothing."""
+    """Return the default of an option, by program."""
     values = ((program.name, program.options.get(option)) for program in PROGRAMS.values())
     return {name: value for name, value in values if value is not None}
 
 
 def find_programs_by_cache() -> dict[str, tuple[str, ...]]:
-    """Find the programs that can do it to the caches, by each word of ``--cache``."""
+    """Return the programs that support each word of ``--cache``."""
     words = {word for program in PROGRAMS.values() for word in program.caches}
     return {
         word: tuple(program.name for program in PROGRAMS.values() if word in program.caches) for word in words

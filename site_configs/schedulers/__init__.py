@@ -1,1 +1,1 @@
-"""Slurm, PBS and no scheduler: what each is asked, and how each starts jobs and launches."""
+"""Slurm, PBS, LSF and no scheduler: their queries, and how they start jobs and launches."""

@@ -1,4 +1,4 @@
-"""LSF: it is recognised, and its machine must be described by hand."""
+"""LSF: it is recognised, but its machine must be described by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from site_configs.schedulers.base import Ask, Scheduler
 
 @dataclass(frozen=True)
 class Lsf(Scheduler):
-    """LSF, of which nothing is read."""
+    """LSF, from which nothing is read."""
 
     title: str = "LSF"
     backend: str = "lsf"
@@ -22,7 +22,7 @@ class Lsf(Scheduler):
     )
 
     def read(self, ask: Ask) -> Lsf:
-        """Return this scheduler as it is: no command is asked."""
+        """Return this scheduler unchanged: no command is asked."""
         return self
 
 

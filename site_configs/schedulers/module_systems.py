@@ -1,4 +1,4 @@
-"""The module system of a machine, by the traces that it leaves in the environment.
+"""Detect the module system of a machine from its traces in the environment.
 
 A login shell may have one that this shell lacks: cron, systemd and CI start no login shell.
 """
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from site_configs.mpi.probe import ProbeError, run_step
 
 LOGIN_SECONDS = 60
-#: Beginnings of variables and exported functions that make a module system.
+#: Beginnings of variables and exported functions of a module system.
 OWN = ("LMOD_", "MODULE", "__MODULES_", "BASH_ENV", "BASH_FUNC_module", "BASH_FUNC_ml", "BASH_FUNC__module")
-#: Of these, what is loaded: here nothing is, as what it would have set is not here either.
+#: Those among them that list loaded modules: none are loaded here, because their settings are missing, too.
 LOADED = ("MODULES_RUN", "LMOD_FAMILY_", "LMOD_SYSTEM_DEFAULT", "__MODULES_LM")
-NEEDED = ("lmod", "envmod")  #: systems of ReFrame's that the environment must have
+NEEDED = ("lmod", "envmod")  #: ReFrame's module systems that need an environment
 FIX = "cron, systemd and CI start no login shell: there, write bash -lc './plumbline ...'"
 
 
 @dataclass(frozen=True)
 class ModuleSystem:
-    """ReFrame's name of a machine's module system, and what tells."""
+    """ReFrame's name of a machine's module system, and the evidence for it."""
 
     name: str
     evidence: str
@@ -28,24 +28,24 @@ class ModuleSystem:
 
 
 def module_system(environment: Mapping[str, str]) -> ModuleSystem:
-    """Find the module system by the variables of an environment."""
+    """Find the module system from the variables of an environment."""
     if "LMOD_CMD" in environment:
         return ModuleSystem("lmod", "LMOD_CMD is set")
     if "MODULES_CMD" in environment:
         return ModuleSystem("envmod", "MODULES_CMD is set")
     if "MODULESHOME" in environment:
-        told = 'Environment Modules before version 4, which ReFrame does not know; "nomod" and no modules='
-        return ModuleSystem("nomod", told, known=False)
+        evidence = 'Environment Modules before version 4, which ReFrame does not know; "nomod" and no modules='
+        return ModuleSystem("nomod", evidence, known=False)
     return ModuleSystem("nomod", "no module system here: neither LMOD_CMD nor MODULES_CMD is set")
 
 
 def is_lacking(wanted: str, environment: Mapping[str, str]) -> bool:
-    """Return whether an environment has not the module system that a site names."""
+    """Return whether an environment lacks the module system that a site names."""
     return wanted in NEEDED and module_system(environment).name == "nomod"
 
 
 def describe_lacking(wanted: str) -> str:
-    """Describe a module system that is neither in this shell nor in a login shell, and what to do."""
+    """Describe a module system that neither this shell nor a login shell has, with the fix."""
     return (
         f"{wanted!r}: this shell has no modules, and a login shell of this user has none either "
         f"({module_system(os.environ).evidence}); {FIX}; or set them up in ~/.bash_profile"
@@ -53,31 +53,31 @@ def describe_lacking(wanted: str) -> str:
 
 
 def adopt_login_modules(wanted: str) -> bool:
-    """Take a module system from a login shell into this process's environment; return whether that was needed.
+    """Adopt a module system from a login shell into this process if needed; return whether it was.
 
-    Nothing is changed if the login shell has none either.
+    Nothing changes if the login shell has none either.
     """
     if not is_lacking(wanted, os.environ):
         return False
-    found = read_login_environment()
-    if is_lacking(wanted, found):
+    login = read_login_environment()
+    if is_lacking(wanted, login):
         return False
-    for name, value in found.items():
+    for name, value in login.items():
         if name.startswith(OWN) and not name.startswith(LOADED):
             os.environ.setdefault(name, value)
     here = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    there = [word for word in found.get("PATH", "").split(os.pathsep) if word and word not in here]
+    there = [word for word in login.get("PATH", "").split(os.pathsep) if word and word not in here]
     os.environ["PATH"] = os.pathsep.join([*here, *there])
     return True
 
 
 def read_login_environment() -> dict[str, str]:
-    """Read the variables of a login shell; none if it does not tell."""
+    """Read the variables of a login shell; empty if that fails."""
     try:
-        said = run_step(["bash", "-lc", "echo; env -0"], os.environ, "login shell", LOGIN_SECONDS)
+        output = run_step(["bash", "-lc", "echo; env -0"], os.environ, "login shell", LOGIN_SECONDS)
     except ProbeError:
         return {}
-    # what the shell's own files print stands before the first variable, on lines of its own
-    told = said.split("\0")
-    told[0] = told[0].rpartition("\n")[2]
-    return dict(each.split("=", 1) for each in told if "=" in each)
+    # output of the shell's own files precedes the first variable, on separate lines
+    entries = output.split("\0")
+    entries[0] = entries[0].rpartition("\n")[2]
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)

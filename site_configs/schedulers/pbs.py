@@ -1,4 +1,4 @@
-"""PBS (PBS Professional, OpenPBS) and Torque: what they tell of a machine, and what Plumbline asks."""
+"""PBS (PBS Professional, OpenPBS) and Torque: what they report about a machine, and how they are asked."""
 
 import os
 import re
@@ -32,7 +32,7 @@ class Answer:
 
 
 def ask_pbs(ask: Ask) -> Answer:
-    """Ask PBS.
+    """Ask PBS for queues and nodes.
 
     :raises ProbeError: if it does not answer.
     :raises ValueError: if nothing of its answer is understood.
@@ -40,7 +40,7 @@ def ask_pbs(ask: Ask) -> Answer:
     vnodes = [stanza for stanza in parse_stanzas(ask(NODES)) if "state" in stanza[1]]
     if not vnodes:
         raise ValueError("pbsnodes -a tells of no node")
-    torque = not any(NCPUS in told for _, told in vnodes)
+    torque = not any(NCPUS in attributes for _, attributes in vnodes)
     notes = [CPUS_NOTE]
     queues, odd = list_pbs_queues(
         parse_stanzas(ask(QUEUES)), merge_vnodes(vnodes, notes), read_default_queue(ask, notes)
@@ -51,7 +51,7 @@ def ask_pbs(ask: Ask) -> Answer:
 
 
 def count_usable(ask: Ask, name: str) -> UsableNodes | None:
-    """Count the nodes of a queue that are neither down nor taken out; None if PBS does not tell.
+    """Count the nodes of a queue that are neither down nor taken out; None if PBS does not answer.
 
     :param name: of the queue; empty for all nodes.
     """
@@ -60,15 +60,15 @@ def count_usable(ask: Ask, name: str) -> UsableNodes | None:
     except ProbeError:
         return None
     nodes = merge_vnodes(vnodes, [])
-    own = nodes_of(name, nodes) if name else nodes
-    sick = {host: told for host, told in own if is_unusable(told)}
-    shown = [f"{host} ({describe_state(told)})" for host, told in sorted(sick.items())]
-    count = len({host for host, _ in own}) - len(sick)
-    return UsableNodes(count, describe_nodes(shown), len(sick)) if own else None
+    members = nodes_of(name, nodes) if name else nodes
+    sick = {host: attributes for host, attributes in members if is_unusable(attributes)}
+    shown = [f"{host} ({describe_state(attributes)})" for host, attributes in sorted(sick.items())]
+    count = len({host for host, _ in members}) - len(sick)
+    return UsableNodes(count, describe_nodes(shown), len(sick)) if members else None
 
 
 def describe_state(told: Mapping[str, str]) -> str:
-    """Describe the state of a node, since when it is in it, and what an administrator wrote of it."""
+    """Describe the state of a node, when it began, and the administrator's comment."""
     since = " ".join(told.get("last_state_change_time", "").split())
     reason = " ".join((told.get("comment") or told.get("note") or "").split())[:80]
     state = told.get("state", "unknown") + (f" since {since}" if since else "")
@@ -76,7 +76,7 @@ def describe_state(told: Mapping[str, str]) -> str:
 
 
 def read_default_queue(ask: Ask, notes: list[str]) -> str:
-    """Read the queue of jobs that name none; empty, with a note, if PBS does not tell."""
+    """Read the default queue; empty, with a note, if PBS does not answer."""
     try:
         server = parse_stanzas(ask(SERVER))
     except ProbeError as error:
@@ -86,24 +86,26 @@ def read_default_queue(ask: Ask, notes: list[str]) -> str:
 
 
 def merge_vnodes(vnodes: Sequence[Stanza], notes: list[str]) -> list[Stanza]:
-    """Merge the virtual nodes of each host into one node: the sum of their CPUs and memory.
+    """Merge the virtual nodes of each host into one node, adding their CPUs and memory.
 
     A host whose parts differ in size stays one node. It is unusable if one of its parts is.
     """
-    hosts = group_pairs((told.get("resources_available.host", name), (name, told)) for name, told in vnodes)
+    hosts = group_pairs(
+        (attributes.get("resources_available.host", name), (name, attributes)) for name, attributes in vnodes
+    )
     merged, parts = [], Counter[int]()
-    for host, own in hosts.items():
-        if len(own) == 1:
-            merged.append(own[0])
+    for host, pieces in hosts.items():
+        if len(pieces) == 1:
+            merged.append(pieces[0])
             continue
         try:
-            cpus = [int(told.get(NCPUS, "0")) for _, told in own]
-            sizes = [memory(told) for _, told in own]
-        except ValueError:  # its queue is told not to be understood
-            merged += [(host, told) for _, told in own]
+            cpus = [int(attributes.get(NCPUS, "0")) for _, attributes in pieces]
+            sizes = [memory(attributes) for _, attributes in pieces]
+        except ValueError:  # its queue is reported as not understood
+            merged += [(host, attributes) for _, attributes in pieces]
             continue
-        states = (state for _, told in own for state in told["state"].split(","))
-        queues = (queue for _, told in own for queue in queues_named(told))
+        states = (state for _, attributes in pieces for state in attributes["state"].split(","))
+        queues = (queue for _, attributes in pieces for queue in queues_named(attributes))
         together = {
             "state": ",".join(dict.fromkeys(states)),
             NCPUS: str(sum(cpus)),
@@ -111,7 +113,7 @@ def merge_vnodes(vnodes: Sequence[Stanza], notes: list[str]) -> list[Stanza]:
             "queue": ",".join(dict.fromkeys(queues)),
         }
         parts[sum(map(bool, cpus))] += 1
-        rest = {key: text for key, text in own[0][1].items() if key not in (QLIST, "pcpus")}
+        rest = {key: text for key, text in pieces[0][1].items() if key not in (QLIST, "pcpus")}
         merged.append((host, rest | together))
     for count, number in sorted(parts.items()):
         notes.append(
@@ -123,71 +125,71 @@ def merge_vnodes(vnodes: Sequence[Stanza], notes: list[str]) -> list[Stanza]:
 
 def parse_stanzas(text: str) -> list[Stanza]:
     """Parse stanzas: a name at the margin, ``key = value`` below, long values continued."""
-    found: list[Stanza] = []
+    stanzas: list[Stanza] = []
     key = ""
     for line in text.splitlines():
         if not line.strip():
             continue
-        if line.startswith("\t") and found and key:  # the rest of a long value
-            found[-1][1][key] += line.strip()
+        if line.startswith("\t") and stanzas and key:  # the rest of a long value
+            stanzas[-1][1][key] += line.strip()
         elif not line[0].isspace():
             name = line.strip().removeprefix("Queue: ").removeprefix("Server: ")
-            found.append((name, {}))
+            stanzas.append((name, {}))
             key = ""
-        elif found and " = " in line:
+        elif stanzas and " = " in line:
             key, _, value = line.strip().partition(" = ")
-            found[-1][1][key] = value.strip()
-    return [(name, told) for name, told in found if told]
+            stanzas[-1][1][key] = value.strip()
+    return [(name, attributes) for name, attributes in stanzas if attributes]
 
 
 def list_pbs_queues(
     stanzas: Sequence[Stanza], nodes: Sequence[Stanza], default: str
 ) -> tuple[list[Queue], list[str]]:
-    """Return the queues that run jobs (others only route them), each with its nodes, and notes for people."""
-    found, notes = [], []
-    for name, told in stanzas:
-        running = [told.get(key, "True").lower() == "true" for key in ("enabled", "started")]
-        if told.get("queue_type", "").lower().startswith("e") and all(running):
-            limits = {key: told.get(f"resources_max.{key}", "") for key in ("walltime", "nodect")}
-            own = nodes_of(name, nodes)
+    """Return the queues that run jobs (others only route them) with their nodes, and notes for people."""
+    running_queues, notes = [], []
+    for name, attributes in stanzas:
+        running = [attributes.get(key, "True").lower() == "true" for key in ("enabled", "started")]
+        if attributes.get("queue_type", "").lower().startswith("e") and all(running):
+            limits = {key: attributes.get(f"resources_max.{key}", "") for key in ("walltime", "nodect")}
+            members = nodes_of(name, nodes)
             try:
                 seconds, most = clock(limits["walltime"]), int(limits["nodect"] or 0)
-                kinds = tuple(kinds_of(own))
+                kinds = tuple(kinds_of(members))
             except ValueError as error:
                 notes.append(f"queue {name}: not understood in the output of PBS: {error}")
                 continue
-            found.append(Queue(name, kinds, name == default, seconds, most))
-    return found, notes
+            running_queues.append(Queue(name, kinds, name == default, seconds, most))
+    return running_queues, notes
 
 
 def nodes_of(queue: str, nodes: Sequence[Stanza]) -> list[Stanza]:
-    """Return the nodes of a queue: those that name it, or those that name none."""
-    named = [(name, set(queues_named(told))) for name, told in nodes]
-    own = {name for name, queues in named if queue in queues}
+    """Return the nodes of a queue: those bound to it, or those bound to none."""
+    named = [(name, set(queues_named(attributes))) for name, attributes in nodes]
+    bound = {name for name, queues in named if queue in queues}
     free = {name for name, queues in named if not queues}
-    return [(name, told) for name, told in nodes if name in (own or free)]
+    return [(name, attributes) for name, attributes in nodes if name in (bound or free)]
 
 
 def queues_named(told: Mapping[str, str]) -> list[str]:
-    """Return the queues to which a node is bound, by its attribute or by the common custom resource."""
+    """Return the queues that a node is bound to, by its attribute or by the common custom resource."""
     text = f"{told.get('queue', '')},{told.get(QLIST, '')}"
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def kinds_of(nodes: Sequence[Stanza]) -> list[NodeKind]:
-    """Return the nodes by the number of their cores. Raises ValueError if a number cannot be read."""
-    shapes = [(*shape_of(told), name, told) for name, told in nodes]
+    """Group nodes by cores and sockets. Raises ValueError if a number cannot be read."""
+    shapes = [(*shape_of(attributes), name, attributes) for name, attributes in nodes]
     kinds = []
     for cores, sockets in dict.fromkeys(shape[:2] for shape in shapes):
-        own = [(name, told) for *shape, name, told in shapes if shape == [cores, sockets]]
+        members = [(name, attributes) for *shape, name, attributes in shapes if shape == [cores, sockets]]
         kinds.append(
             NodeKind(
-                hosts=tuple(name for name, _ in own),
+                hosts=tuple(name for name, _ in members),
                 sockets=sockets,
                 cores=cores,
-                hardware_threads=int(own[0][1].get("pcpus", cores)),
-                memory_bytes=min(memory(told) for _, told in own),
-                unusable=sum(is_unusable(told) for _, told in own),
+                hardware_threads=int(members[0][1].get("pcpus", cores)),
+                memory_bytes=min(memory(attributes) for _, attributes in members),
+                unusable=sum(is_unusable(attributes) for _, attributes in members),
             )
         )
     return kinds
@@ -200,7 +202,7 @@ def shape_of(told: Mapping[str, str]) -> tuple[int, int]:
 
 
 def memory(told: Mapping[str, str]) -> int:
-    """Return the bytes of memory of a node; 0 if unknown. Torque tells them in its status line."""
+    """Return the bytes of memory of a node; 0 if unknown. Torque has them in its status line."""
     status = re.search(r"\bphysmem=(\d+[kmgt]?b)", told.get("status", ""), re.I)
     text = told.get(MEMORY) or (status[1] if status else "0b")
     match = SIZE.fullmatch(text)
@@ -215,7 +217,7 @@ def is_unusable(told: Mapping[str, str]) -> bool:
 
 
 def clock(text: str) -> int:
-    """Return the seconds of ``24:00:00``, ``30:00`` or ``90``; 0 for nothing.
+    """Return the seconds of ``24:00:00``, ``30:00`` or ``90``; 0 for an empty text.
 
     :raises ValueError: if it is none of these.
     """
@@ -227,8 +229,8 @@ def clock(text: str) -> int:
 
 SCHEDULER = "pbs-blocks"  #: PBS Professional and OpenPBS
 TORQUE = "torque-blocks"
-ASK_SECONDS = 30  #: for the command that tells of nodes
-SERVER_VARIABLE = "PBS_DEFAULT"  #: the variable that chooses the server
+ASK_SECONDS = 30  #: for the command that lists nodes
+SERVER_VARIABLE = "PBS_DEFAULT"  #: chooses the server
 
 
 def ask_command(words: Sequence[str]) -> str:
@@ -243,15 +245,15 @@ class PbsFamily(Scheduler):
     query_commands: str = "pbsnodes, qstat"
 
     def find_choice(self, access: Sequence[str]) -> dict[str, str]:
-        found = [re.match(r"-q\s*[^\s@]*@(\S+)", option) for option in access]
-        servers = [match[1] for match in found if match]
+        matches = [re.match(r"-q\s*[^\s@]*@(\S+)", option) for option in access]
+        servers = [match[1] for match in matches if match]
         return {SERVER_VARIABLE: servers[-1]} if servers else {}
 
     def count_usable_nodes(self, access: Sequence[str]) -> UsableNodes | None:
         return count_usable(ask_command, self.find_queue_name(access))
 
     def find_shell_faults(self, environment: Mapping[str, str], access: Sequence[str]) -> Iterator[str]:
-        """Find the server that a shell chooses where the options of a site file name none."""
+        """Find the server that a shell chooses if the options of a site file name none."""
         server = environment.get(SERVER_VARIABLE, "")
         if server and not any(re.match(r"-q\s*\S*@", option) for option in access):
             fix = f"write -q QUEUE@{server} in access if it is meant, or unset {SERVER_VARIABLE}"
@@ -281,17 +283,19 @@ class Pbs(PbsFamily):
         )
 
     def read(self, ask: Ask) -> Scheduler:
-        """Return this scheduler, or Torque, with the facts that this machine's commands tell."""
+        """Return this scheduler, or Torque, with the facts from this machine's commands."""
         answer = ask_pbs(ask)
         kind = TORQUE_PBS if answer.torque else self
         server = dict(self.asking).get(SERVER_VARIABLE)
-        own = tuple(each.replace("{}", f"{{}}@{server}") if server else each for each in kind.exclusive)
+        exclusive = tuple(
+            option.replace("{}", f"{{}}@{server}") if server else option for option in kind.exclusive
+        )
         notes = (*self.notes, *answer.notes)
-        return replace(kind, queues=answer.queues, notes=notes, exclusive=own, asking=self.asking)
+        return replace(kind, queues=answer.queues, notes=notes, exclusive=exclusive, asking=self.asking)
 
 
 PBS = Pbs()
-#: It is found where PBS is looked for.
+#: It is detected together with PBS.
 TORQUE_PBS = PbsFamily(
     title="Torque",
     backend=TORQUE,

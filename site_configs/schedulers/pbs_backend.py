@@ -1,4 +1,4 @@
-"""PBS as layouts need it, and Cray's launcher under it: ``from site_configs import pbs``.
+"""PBS with whole nodes per layout, and Cray's launcher under it: ``from site_configs import pbs``.
 
 ReFrame asks PBS for as many nodes as processes fill. A layout whose last node is not full (65 processes, 64 per
 node) needs one more.
@@ -20,7 +20,7 @@ NODES = re.compile(r"(-l (?:select|nodes)=)\d+")
 
 
 def request_all_nodes(lines: list[str], processes: int, per_node: int) -> list[str]:
-    """Return a job script's head with a node for the processes that do not fill one."""
+    """Return a job script's head that also requests a partly filled node."""
     return [NODES.sub(rf"\g<1>{-(-processes // per_node)}", line) for line in lines]
 
 
@@ -38,12 +38,12 @@ class BlockTorque(TorqueJobScheduler):
 
 @register_launcher(PALS)
 class PalsLauncher(JobLauncher):
-    """Cray's Parallel Application Launch Service: it is told the processes per node."""
+    """Cray's Parallel Application Launch Service, which gets the number of processes per node."""
 
     binds_to_threads = True
 
     def command(self, job: Any) -> list[str]:
-        """Return the launch line up to the program; each process is bound to a core, or to a thread of it."""
+        """Return the launch line up to the program; each process is bound to a core or a hardware thread."""
         counts = ["-n", str(job.num_tasks), "--ppn", str(job.num_tasks_per_node)]
         unit = "thread" if (job.num_tasks_per_core or 1) > 1 else "core"
         return ["mpiexec", *counts, "--cpu-bind", unit]

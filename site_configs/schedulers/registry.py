@@ -1,4 +1,4 @@
-"""The registry of schedulers, to which one is added here and nowhere else; and the one that this machine has.
+"""The registry of schedulers, the only place to add one, and the detection of this machine's scheduler.
 
 Its commands are asked for queues and nodes. Nothing is submitted.
 """
@@ -14,9 +14,9 @@ from site_configs.schedulers.lsf import LSF
 from site_configs.schedulers.pbs import PBS, TORQUE_PBS
 from site_configs.schedulers.slurm import SLURM
 
-#: In the order in which they are looked for: Slurm has stand-ins for the commands of PBS.
+#: In the order of detection: Slurm has substitutes for the commands of PBS.
 SCHEDULERS: list[Scheduler] = [SLURM, PBS, TORQUE_PBS, LSF]
-ASK_SECONDS = 30  #: for each command of a scheduler
+ASK_SECONDS = 30  #: per command of a scheduler
 
 
 #: Launches run on this machine.
@@ -24,7 +24,7 @@ LOCAL = Scheduler(title="no scheduler", backend="local", backends=("local",), ba
 
 
 def find_scheduler(backend: str) -> Scheduler:
-    """Find the scheduler of a ReFrame backend; for an unknown one, a scheduler without facts."""
+    """Return the scheduler of a ReFrame backend; for an unknown backend, a scheduler without facts."""
     for scheduler in (LOCAL, *SCHEDULERS):
         if backend in scheduler.backends:
             return scheduler
@@ -32,17 +32,17 @@ def find_scheduler(backend: str) -> Scheduler:
 
 
 def list_site_names() -> dict[str, str]:
-    """List the names registered with ReFrame, each as a site file writes it."""
+    """Return the names registered with ReFrame, with their spelling in a site file."""
     return {name: python for scheduler in SCHEDULERS for name, python in scheduler.site_names}
 
 
 def list_limit_words() -> list[str]:
-    """List what schedulers write to standard error of a job that they end at its time limit."""
+    """List what schedulers write to the standard error of a job that they end at its time limit."""
     return [scheduler.limit_words for scheduler in SCHEDULERS if scheduler.limit_words]
 
 
 class SchedulerError(Exception):
-    """One line: a scheduler is here and does not answer, or what it says cannot be read."""
+    """A scheduler is here but does not answer, or its answer cannot be read, in one line."""
 
 
 def ask_command(words: Sequence[str], asking: Sequence[tuple[str, str]] = ()) -> str:
@@ -65,8 +65,8 @@ def detect_scheduler(
 ) -> Scheduler | None:
     """Find the scheduler of this machine; None if there is none.
 
-    :param environment: variables, one of which may choose among several machines; those of this process
-    :raises SchedulerError: if one is here and does not answer.
+    :param environment: variables, which may choose among several machines; default: those of this process
+    :raises SchedulerError: if there is one that does not answer.
     """
     for scheduler in SCHEDULERS:
         if scheduler.command and installed(scheduler.command):

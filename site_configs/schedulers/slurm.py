@@ -1,4 +1,4 @@
-"""Slurm: what its commands print of a machine, and what Plumbline asks of it."""
+"""Slurm: what its commands report about a machine, and what Plumbline asks of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from site_configs.mpi.family import Mpi
 from site_configs.mpi.probe import ProbeError
 from site_configs.schedulers import base, slurm_jobs
 
-#: One line for each group of equal nodes in equal state: ``--exact`` keeps different ones apart.
+#: One line per group of equal nodes in equal state: ``--exact`` keeps different ones apart.
 SINFO = ("sinfo", "--noheader", "--noconvert", "--exact", "--format=%P|%a|%l|%s|%t|%X|%Y|%Z|%m|%N|%f")
 CONFIG = ("scontrol", "show", "config")
 TOPOLOGY = ("scontrol", "show", "topology")
@@ -22,7 +22,7 @@ DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 USABLE = ("alloc", "boot", "comp", "idle", "maint", "mix", "plnd", "pow_", "resv")
 MIB = 1024**2
 SHOWN = 60  #: characters of a line that is not understood
-MOST_HOSTS = 1_000_000  #: hosts of one list; more is a misunderstanding
+MOST_HOSTS = 1_000_000  #: in one list; more is a misunderstanding
 HOST_PIECE = re.compile(r"[^\[\],\s]+|\[[^\[\]]*\]")
 HOST_WORD = r"(?:[^\[\],\s]|\[[^\[\]]*\])+"
 HOST_LIST = re.compile(rf"{HOST_WORD}(?:\s*,\s*{HOST_WORD})*")
@@ -39,14 +39,14 @@ class Row:
     seconds: int
     most_nodes: int
     usable: bool
-    shape: tuple[int, int, int]  #: sockets, cores of a socket, threads of a core
+    shape: tuple[int, int, int]  #: sockets, cores per socket, threads per core
     memory: int
     hosts: tuple[str, ...]
     features: frozenset[str]
 
 
 def ask_slurm(ask: base.Ask) -> dict[str, Any]:
-    """Ask Slurm: the fields of a :class:`Scheduler` that it answers.
+    """Ask Slurm for the fields of a :class:`Scheduler`.
 
     :raises ProbeError: if it does not answer.
     :raises ValueError: if nothing of its answer is understood.
@@ -67,7 +67,7 @@ def ask_slurm(ask: base.Ask) -> dict[str, Any]:
 
 
 def read_config(ask: base.Ask, notes: list[str]) -> dict[str, str]:
-    """Read Slurm's configuration; empty, with a note, if it does not tell it."""
+    """Read Slurm's configuration; empty, with a note, if that fails."""
     try:
         return parse_config(ask(CONFIG))
     except ProbeError as error:
@@ -76,7 +76,7 @@ def read_config(ask: base.Ask, notes: list[str]) -> dict[str, str]:
 
 
 def parse_sinfo(text: str) -> tuple[list[Row], list[str]]:
-    """Parse the lines of sinfo; return their rows, and a note of each that is not understood."""
+    """Parse the lines of sinfo; return their rows, and a note for each line that is not understood."""
     rows, notes = [], []
     for line in filter(None, map(str.strip, text.splitlines())):
         if line.startswith(slurm_jobs.HEADING):
@@ -109,7 +109,7 @@ def parse_row(line: str) -> Row:
 
 
 def parse_whole(text: str, unlimited: Sequence[str] = ()) -> int:
-    """Parse a whole number; 0 for a word that means no limit. A ``+`` behind it means: or more."""
+    """Parse a whole number; 0 for a word that means no limit. A suffix ``+`` means "or more"."""
     if text in unlimited:
         return 0
     try:
@@ -119,78 +119,79 @@ def parse_whole(text: str, unlimited: Sequence[str] = ()) -> int:
 
 
 def seconds(text: str) -> int:
-    """Return the seconds of a limit such as ``1-00:00:00`` or ``30:00``; 0 where there is none."""
+    """Return the seconds of a limit such as ``1-00:00:00`` or ``30:00``; 0 for no limit."""
     if text in ("infinite", "UNLIMITED", "n/a"):
         return 0
     match = DURATION.fullmatch(text)
     if not match:
         raise ValueError(f"{text[:20]!r} is no duration")
     days, *clock = match.groups()
-    told = [int(number) for number in clock if number is not None]
+    numbers = [int(number) for number in clock if number is not None]
     if days is None:  # minutes come first unless there are hours too
-        told = [0, *told] if len(told) < 3 else told
-    hours, minutes, rest = (*told, 0, 0, 0)[:3]
+        numbers = [0, *numbers] if len(numbers) < 3 else numbers
+    hours, minutes, rest = (*numbers, 0, 0, 0)[:3]
     return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + rest
 
 
 def list_slurm_queues(rows: Sequence[Row]) -> list[base.Queue]:
     """Return the partitions that are up, in Slurm's order."""
-    found = []
+    queues = []
     for name in dict.fromkeys(row.partition for row in rows if row.up):
-        own = [row for row in rows if row.partition == name and row.hosts]
-        kinds = [kind_of(shape, own) for shape in dict.fromkeys(row.shape for row in own)]
+        members = [row for row in rows if row.partition == name and row.hosts]
+        kinds = [kind_of(shape, members) for shape in dict.fromkeys(row.shape for row in members)]
         first = next(row for row in rows if row.partition == name)
         queue = base.Queue(name, tuple(kinds), first.default, first.seconds, first.most_nodes)
-        found.append(queue)
-    return found
+        queues.append(queue)
+    return queues
 
 
 def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> base.NodeKind:
-    """Return the nodes of one shape in a partition."""
-    own = [row for row in rows if row.shape == shape]
+    """Return the nodes with one shape in a partition."""
+    members = [row for row in rows if row.shape == shape]
     others = [row for row in rows if row.shape != shape]
-    common = frozenset.intersection(*(row.features for row in own))
+    common = frozenset.intersection(*(row.features for row in members))
     telling = sorted(common - frozenset().union(*(row.features for row in others)))
     sockets, cores, threads = shape
     return base.NodeKind(
-        hosts=tuple(host for row in own for host in row.hosts),
+        hosts=tuple(host for row in members for host in row.hosts),
         sockets=sockets,
         cores=sockets * cores,
         hardware_threads=sockets * cores * threads,
-        threads_per_core=threads if cores * threads > 1 else 0,  # else Slurm was told of CPUs alone
-        memory_bytes=min(row.memory for row in own),
-        unusable=sum(len(row.hosts) for row in own if not row.usable),
+        # otherwise Slurm was configured with CPUs alone
+        threads_per_core=threads if cores * threads > 1 else 0,
+        memory_bytes=min(row.memory for row in members),
+        unusable=sum(len(row.hosts) for row in members if not row.usable),
         option=f"--constraint={telling[0]}" if others and telling else "",
     )
 
 
 def look_at_nodes(queue: base.Queue, ask: base.Ask, notes: list[str]) -> base.Queue:
-    """Return the queue with its GPUs, and without the cores that its nodes keep for the operating system.
+    """Return the queue with its GPUs, and without the cores that nodes reserve for the operating system.
 
-    A node of a cloud is not known before it runs: then there is a note of it, and no core is taken away.
+    A cloud node is unknown before it runs: then a note says so, and no core is subtracted.
     """
     kinds = []
     for kind in queue.kinds:
         try:
-            told = ask(("scontrol", "--oneliner", "show", "node", kind.hosts[0]))
+            shown = ask(("scontrol", "--oneliner", "show", "node", kind.hosts[0]))
         except ProbeError as error:
-            told = ""
+            shown = ""
             notes.append(
                 f"cores that nodes such as {kind.hosts[0]} of partition {queue.name} keep for the system are "
                 f"not known, and none are taken away: {error}"
             )
-        match = re.search(r"\bCoreSpecCount=(\d+)", told)
+        match = re.search(r"\bCoreSpecCount=(\d+)", shown)
         reserved = int(match[1]) if match else 0
         cores = max(kind.cores - reserved, 0)
-        kinds.append(replace(kind, cores=cores, reserved_cores=reserved, gpus=parse_gpus(told)))
+        kinds.append(replace(kind, cores=cores, reserved_cores=reserved, gpus=parse_gpus(shown)))
     return replace(queue, kinds=tuple(kinds))
 
 
 def parse_gpus(node: str) -> tuple[str, ...]:
-    """Parse the names of a node's GPUs, ``Gres=gpu:a100:4(S:0-1)``; empty of those that are only counted."""
-    told = re.search(r"\bGres=(\S+)", node)
-    found = GPUS.findall(re.sub(r"\([^)]*\)", "", told[1])) if told else []
-    return tuple(name.lower() for name, count in found for _ in range(int(count)))
+    """Parse the names of a node's GPUs, ``Gres=gpu:a100:4(S:0-1)``; names are empty if only counted."""
+    match = re.search(r"\bGres=(\S+)", node)
+    gpus = GPUS.findall(re.sub(r"\([^)]*\)", "", match[1])) if match else []
+    return tuple(name.lower() for name, count in gpus for _ in range(int(count)))
 
 
 def parse_config(text: str) -> dict[str, str]:
@@ -200,10 +201,10 @@ def parse_config(text: str) -> dict[str, str]:
 
 
 def read_switches(ask: base.Ask, notes: list[str]) -> tuple[frozenset[str], ...]:
-    """Read the nodes under each leaf switch or block; none, with a note, if that cannot be read.
+    """Read the nodes under each leaf switch or block; empty, with a note, if that cannot be read.
 
-    Where no topology is configured, Slurm refuses to show one: that is no fault, and the site file says
-    of each partition that switches are not told.
+    Without a configured topology Slurm refuses to show one. That is no fault: the site file says for each
+    partition that switches are unknown.
     """
     try:
         return parse_topology(ask(TOPOLOGY))
@@ -215,7 +216,7 @@ def read_switches(ask: base.Ask, notes: list[str]) -> tuple[frozenset[str], ...]
 
 
 def parse_topology(text: str) -> tuple[frozenset[str], ...]:
-    """Parse the nodes of each leaf in what ``scontrol show topology`` prints.
+    """Parse the nodes of each leaf in the output of ``scontrol show topology``.
 
     :raises ValueError: if a line's host list cannot be read.
     """
@@ -229,7 +230,7 @@ def parse_topology(text: str) -> tuple[frozenset[str], ...]:
 
 
 def read_mpi_types(ask: base.Ask, notes: list[str]) -> tuple[str, ...]:
-    """Read the kinds of MPI that srun can start; empty, with a note, if it does not tell."""
+    """Read the kinds of MPI that srun can start; empty, with a note, if that fails."""
     try:
         return parse_mpi_types(ask(MPI_TYPES))
     except ProbeError as error:
@@ -238,7 +239,7 @@ def read_mpi_types(ask: base.Ask, notes: list[str]) -> tuple[str, ...]:
 
 
 def parse_mpi_types(text: str) -> tuple[str, ...]:
-    """Parse the words of ``srun --mpi=list``: one a line below a heading, or all on the heading's line."""
+    """Parse the words of ``srun --mpi=list``: one per line below a heading, or all on the heading's line."""
     listed = text.partition("MPI plugin types are...")[2] or text.partition("MPI types are...")[2]
     types, _, versions = listed.partition("specific pmix plugin versions available:")
     names = (word for word in re.split(r"[\s,]+", f"{types} {versions}") if word != "srun:")
@@ -246,24 +247,24 @@ def parse_mpi_types(text: str) -> tuple[str, ...]:
 
 
 def expand_hosts(text: str) -> list[str]:
-    """Expand a host list into its names, in order. Raises ValueError if it cannot be understood."""
+    """Expand a host list into its names, in order. Raises ValueError if it cannot be read."""
     text = text.strip()
     if text and not HOST_LIST.fullmatch(text):
         raise ValueError(f"cannot read the host list {text[:80]!r}")
-    found: list[str] = []
+    hosts: list[str] = []
     for word in re.findall(HOST_WORD, text):
         pieces = HOST_PIECE.findall(word)
         choices = [expand_numbers(piece) if piece[0] == "[" else [piece] for piece in pieces]
         for names in product(*choices):
-            found.append("".join(names))
-            if len(found) > MOST_HOSTS:
+            hosts.append("".join(names))
+            if len(hosts) > MOST_HOSTS:
                 raise ValueError(f"more than {MOST_HOSTS} hosts in {text[:80]!r}")
-    return found
+    return hosts
 
 
 def expand_numbers(brackets: str) -> list[str]:
-    """Return the numbers in brackets, with the zeros before them: ``[08-10]`` is 08, 09, 10."""
-    found: list[str] = []
+    """Return the numbers in brackets with their leading zeros: ``[08-10]`` is 08, 09, 10."""
+    numbers: list[str] = []
     for part in brackets[1:-1].split(","):
         match = HOST_RANGE.fullmatch(part)
         if not match:
@@ -271,35 +272,35 @@ def expand_numbers(brackets: str) -> list[str]:
         first, last = match[1], match[2] or match[1]
         if int(last) - int(first) >= MOST_HOSTS:
             raise ValueError(f"more than {MOST_HOSTS} hosts in {brackets[:80]!r}")
-        found += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
-    return found
+        numbers += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
+    return numbers
 
 
 SCHEDULER = "slurm-blocks"
-SRUN = "srun-blocks"  #: with the kind of MPI that the site has chosen for all (MpiDefault)
-#: MPICH and what comes of it; Intel MPI where I_MPI_PMI_LIBRARY names libpmi2.so
+SRUN = "srun-blocks"  #: with the site's default kind of MPI (MpiDefault)
+#: For MPICH and its derivatives; for Intel MPI if I_MPI_PMI_LIBRARY names libpmi2.so
 SRUN_PMI2 = "srun-pmi2"
-SRUN_PMIX = "srun-pmix"  #: Open MPI; its own mpirun was found to be safer
-SRUN_CRAY = "srun-cray_shasta"  #: Cray MPICH
+SRUN_PMIX = "srun-pmix"  #: for Open MPI, whose own mpirun was found to be safer
+SRUN_CRAY = "srun-cray_shasta"  #: for Cray MPICH
 WITH_ACCOUNTING = "slurm"  #: ReFrame's own backend, which asks sacct
 PMI2_FAMILIES = ("mpich", "mvapich")
 
 
-CLUSTER_CHOICES = ("SBATCH_CLUSTERS", slurm_jobs.CLUSTERS)  #: the one that sbatch prefers first
-#: Variables of sbatch that say who pays and how it speaks, and not on what a job runs.
+CLUSTER_CHOICES = ("SBATCH_CLUSTERS", slurm_jobs.CLUSTERS)  #: the one that sbatch prefers comes first
+#: Variables of sbatch on accounts and messages, which do not change where a job runs.
 HONOURED = ("SBATCH_ACCOUNT", "SBATCH_QOS", "SBATCH_WCKEY", "SBATCH_DEBUG", "SBATCH_IGNORE_PBS")
 
 
 def find_chosen_cluster(environment: Mapping[str, str]) -> tuple[str, str]:
-    """Find the cluster that a shell chooses: the variable and its value; empty texts if it chooses none."""
-    found = ((name, environment[name]) for name in CLUSTER_CHOICES if environment.get(name))
-    return next(found, ("", ""))
+    """Find the cluster that a shell chooses: the variable and its value; empty texts without one."""
+    choices = ((name, environment[name]) for name in CLUSTER_CHOICES if environment.get(name))
+    return next(choices, ("", ""))
 
 
 def find_named_cluster(options: Iterable[str]) -> str:
-    """Find the cluster that options of a job name, the last one first; empty if they name none."""
-    found = [re.match(r"(?:--clusters(?:=|\s+)|-M\s*)(\S+)", option) for option in options]
-    return ([""] + [match[1] for match in found if match])[-1]
+    """Find the cluster in the options of a job, where the last one counts; empty if there is none."""
+    matches = [re.match(r"(?:--clusters(?:=|\s+)|-M\s*)(\S+)", option) for option in options]
+    return ([""] + [match[1] for match in matches if match])[-1]
 
 
 @dataclass(frozen=True)
@@ -328,17 +329,17 @@ class Slurm(base.Scheduler):
         "jobs have the limits (ulimit) of Slurm on the nodes, not those of the shell that submits them "
         "(--propagate=NONE; write another --propagate in access to change that)"
     )
-    #: of slurmstepd: ``*** JOB 7 ON n1 CANCELLED AT ... DUE TO TIME LIMIT ***``
+    #: from slurmstepd: ``*** JOB 7 ON n1 CANCELLED AT ... DUE TO TIME LIMIT ***``
     limit_words: str = "DUE TO TIME LIMIT"
     mark: str = slurm_jobs.MARK
     list_jobs_command: str = "squeue --me"
 
     def read(self, ask: base.Ask) -> Slurm:
-        told = ask_slurm(ask)
-        return replace(self, **told | {"notes": (*self.notes, *told["notes"])})
+        answered = ask_slurm(ask)
+        return replace(self, **answered | {"notes": (*self.notes, *answered["notes"])})
 
     def choose_machine(self, environment: Mapping[str, str]) -> Slurm:
-        """Return this scheduler with the cluster that the user's shell chooses.
+        """Return this scheduler for the cluster that the user's shell chooses.
 
         :raises ValueError: if it chooses several.
         """
@@ -396,36 +397,38 @@ class Slurm(base.Scheduler):
             return None
         sick = {state.name: state.shown for state in nodes if state.unhealthy}
         count = len({state.name for state in nodes}) - len(sick)
-        told = base.describe_nodes(sorted(sick.values()))
-        return base.UsableNodes(count, told, len(sick)) if nodes else None
+        reasons = base.describe_nodes(sorted(sick.values()))
+        return base.UsableNodes(count, reasons, len(sick)) if nodes else None
 
     def find_refused_options(self, access: Sequence[str]) -> Iterator[base.RefusedOption]:
-        """Find the options of a job that sbatch refuses; it is asked, and no job is sent.
+        """Find the options of a job that sbatch refuses, by asking it without sending a job.
 
-        An option is at fault if the job is accepted without it, or if a job of it alone is refused for another
-        reason than a job without options, which has no node where all are drained.
+        An option is at fault if the job is accepted without it, or if a job with it alone is refused for
+        another reason than a job without options, which has no node if all are drained.
         """
         cluster = find_named_cluster(access)
-        place = [each for each in access if self.find_queue_name([each]) or find_named_cluster([each])]
-        options = [each for each in access if each not in place]
+        place = [option for option in access if self.find_queue_name([option]) or find_named_cluster([option])]
+        options = [option for option in access if option not in place]
         try:
-            said = slurm_jobs.explain_refused_job(access, cluster)
-            bare = slurm_jobs.explain_refused_job(place, cluster) if said else ""
-            found = []
-            for option in options if said else ():
+            refusal = slurm_jobs.explain_refused_job(access, cluster)
+            bare = slurm_jobs.explain_refused_job(place, cluster) if refusal else ""
+            refused = []
+            for option in options if refusal else ():
                 alone = slurm_jobs.explain_refused_job([*place, option], cluster)
                 if alone and alone != bare:
-                    found.append(base.RefusedOption(option, alone))
-                elif not slurm_jobs.explain_refused_job([each for each in access if each != option], cluster):
-                    found.append(base.RefusedOption(option, said))
+                    refused.append(base.RefusedOption(option, alone))
+                elif not slurm_jobs.explain_refused_job(
+                    [other for other in access if other != option], cluster
+                ):
+                    refused.append(base.RefusedOption(option, refusal))
         except slurm_jobs.NoAnswer:
             return
-        yield from found or ([base.RefusedOption("", said)] if said else ())
+        yield from refused or ([base.RefusedOption("", refusal)] if refusal else ())
 
     def list_own_jobs(self, marks: Iterable[str] = ()) -> Sequence[base.OwnJob]:
-        """Return every job of this user in the queue, and those that left it a short while ago.
+        """Return all jobs of this user in the queue, and those that left it shortly before.
 
-        :param marks: what sessions wrote down of the clusters that they sent jobs to
+        :param marks: clusters that sessions recorded when they sent jobs
         """
         clusters = dict.fromkeys(name for mark in marks for name in mark.split())
         return slurm_jobs.list_own_jobs(["", *clusters])

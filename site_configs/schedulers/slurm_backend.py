@@ -1,13 +1,13 @@
-"""Slurm for ReFrame, and its launchers: an end to every wait, and a reason for every end.
+"""Slurm backend and launchers for ReFrame, with an end to every wait and a reason for every end.
 
-ReFrame's own backends stop the session where accounting is off, wait for ever for a job that can never
-run, take a controller that is away for the end of a job, and tell no reason. ``site_configs.slurm`` has what
-a site file needs of this.
+ReFrame's own backends stop the session if accounting is off, wait forever for a job that can never run, mistake
+an absent controller for the end of a job, and give no reason. ``site_configs.slurm`` re-exports what a site
+file needs.
 
-The backend asks for whole nodes, each with as many processes as the layout puts on one. In such a job an MPI's
-own launcher (``["mpirun"]``, ``["mpiexec"]``) fills node after node by itself. ``srun`` does not (nine
-processes, four per node, become 3 + 3 + 3), and so is told; and it must be told how the processes of an MPI
-find each other, or it starts many worlds of one process, each of which ends well.
+The backend requests whole nodes, each with the layout's number of processes per node. In such a job an MPI's
+own launcher (``["mpirun"]``, ``["mpiexec"]``) fills node after node by default. ``srun`` does not (nine
+processes, four per node, become 3 + 3 + 3), so it gets an option. It also needs the kind of MPI, or it starts
+many worlds of one process, each of which ends well.
 """
 
 import math
@@ -34,26 +34,26 @@ from site_configs.schema.variables import SESSION
 #: Seconds for which the controller may be away before a launch is given up.
 PATIENCE = "PLUMBLINE_SLURM_PATIENCE"
 PATIENCE_SECONDS = 600.0
-WAIT_SECONDS = 12 * 3600.0  #: in the queue, unless the site says otherwise (``max_pending_time``)
-#: In the queue, once a launch before it did not start in its time: a night must end.
+WAIT_SECONDS = 12 * 3600.0  #: in the queue, unless the site sets ``max_pending_time``
+#: In the queue, after an earlier launch did not start in time: a night must end.
 SHORT_WAIT_SECONDS = 60.0
-#: After its time limit, until a job is ended from here: Slurm counts in minutes, and not at once.
+#: From a job's time limit until it is cancelled from here: Slurm counts in minutes, with delays.
 GRACE_SECONDS = 5.0
 LONGEST_PAUSE = 10.0  #: seconds between two looks at a job
-#: Accounting may be behind the controller: how often it is asked again, and the seconds before each time.
+#: Accounting may lag behind the controller: the number of further questions, and the seconds before each.
 LATE_QUESTIONS, LATE_PAUSE = 4, 5.0
-#: Seconds of waiting after which the reason is told for the first time, and between two times.
+#: Seconds of waiting after which the reason is first reported, and between reports.
 FIRST_WORD_SECONDS, WORD_SECONDS = 10.0, 30.0
 IN_A_JOB = "SLURM_JOB_ID"  #: is set in a job
-#: Beginnings of what Slurm's commands must know in a job as well.
+#: Beginnings of variables that Slurm's commands also need inside a job.
 ASKING = ("SLURM_CONF", "SLURM_JWT", "SLURM_SACK")
 
-#: Reasons for waiting that do not pass by themselves. ``PartitionConfig`` is too many nodes.
+#: Reasons for waiting that do not pass by themselves. ``PartitionConfig`` means too many nodes.
 NEVER = frozenset(
     {"AccountNotAllowed", "BadConstraints", "InvalidAccount", "InvalidQOS", "JobHeldAdmin"}
     | {"JobHeldUser", "PartitionConfig", "PartitionNodeLimit", "PartitionTimeLimit", "QOSNotAllowed"}
 )
-#: Ends of a job whose nodes went away, which no program has a part in.
+#: Ends of a job whose nodes were taken away, for which no program is responsible.
 TAKEN_AWAY = frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED"})
 #: Beginnings of limits on the size of one job, of an association or a quality of service.
 TOO_LARGE = ("AssocMax", "QOSMax")
@@ -61,13 +61,13 @@ TOO_LARGE = ("AssocMax", "QOSMax")
 
 @dataclass
 class Watch:
-    """What is known of a job between two looks at it. Times are those of the monotonic clock."""
+    """What is known of a job between two looks. Times are on the monotonic clock."""
 
     submitted: float
     next_look: float = 0.0
     started: float | None = None
     over: bool = False
-    next_word: float = FIRST_WORD_SECONDS  #: seconds of waiting at which its reason is told next
+    next_word: float = FIRST_WORD_SECONDS  #: seconds of waiting at which its reason is reported next
 
 
 def can_never_run(reason: str) -> bool:
@@ -77,25 +77,25 @@ def can_never_run(reason: str) -> bool:
 
 
 def request_whole_nodes(lines: list[str], prefix: str, processes: int, per_node: int) -> list[str]:
-    """Return the head of a job script: as many whole nodes as the processes need, and no requeue.
+    """Return the head of a job script with as many whole nodes as the processes need, and no requeue.
 
-    A node that is not filled is asked for like the others: then every launcher fills node after node. Limits
-    are those of the nodes, and not those of the shell that submits, unless the site file says otherwise.
+    A partly filled node is requested like the others, so that every launcher fills node after node. Limits are
+    those of the nodes, not of the submitting shell, unless the site file says otherwise.
     """
     nodes = -(-processes // per_node)
     kept = [line for line in lines if not line.startswith(f"{prefix} --ntasks=")]
-    own = [f"{prefix} --nodes={nodes}", f"{prefix} --ntasks={nodes * per_node}"]
-    return [*own, f"{prefix} --no-requeue", f"{prefix} --propagate=NONE", *kept]
+    added = [f"{prefix} --nodes={nodes}", f"{prefix} --ntasks={nodes * per_node}"]
+    return [*added, f"{prefix} --no-requeue", f"{prefix} --propagate=NONE", *kept]
 
 
 @dataclass
 class Outage:
-    """For how long the controller has not answered. It is the same one for all jobs."""
+    """The time for which the controller has not answered, the same for all jobs."""
 
     since: float | None = None
 
     def seconds(self, now: float) -> float:
-        """Return the seconds since the first question without an answer."""
+        """Return the seconds since the first unanswered question."""
         self.since = now if self.since is None else self.since
         return now - self.since
 
@@ -124,9 +124,9 @@ class BlockSlurm(SlurmJobScheduler):
         return request_whole_nodes(lines, self._prefix, job.num_tasks, job.num_tasks_per_node)
 
     def submit(self, job: Any) -> None:
-        """Hand the job over, also if the controller is away for a while."""
+        """Submit the job, even if the controller is away for a while."""
         write_end_mark(find_cluster(job))
-        # a job goes where its options send it; a session refuses a choice of the shell that they do not have
+        # the options decide where a job goes; a session refuses a conflicting choice of the shell
         os.environ.pop(slurm_jobs.CLUSTERS, None)
         while True:
             try:
@@ -147,7 +147,7 @@ class BlockSlurm(SlurmJobScheduler):
         job.watch = Watch(time.monotonic())
 
     def wait_for_controller(self, job: Any, problem: slurm_jobs.SlurmError) -> None:
-        """Wait a moment, or give up. The controller is given its time once, not once for each job."""
+        """Wait a moment, or give up. The controller gets its time once, not once per job."""
         away = self.outage.seconds(time.monotonic())
         if away >= read_outage_limit():
             raise JobSchedulerError(record_never_started(job, describe_no_answer(problem, away)))
@@ -156,7 +156,7 @@ class BlockSlurm(SlurmJobScheduler):
     def was_taken(self, job: Any, problem: slurm_jobs.SlurmError) -> bool:
         """Return whether a job was queued although sbatch got no answer.
 
-        Until that is known it is not sent again: it must not run twice.
+        It is not submitted again until that is known, because it must not run twice.
         """
         while True:
             self.wait_for_controller(job, problem)
@@ -166,13 +166,13 @@ class BlockSlurm(SlurmJobScheduler):
             except slurm_jobs.SlurmError as again:
                 problem = again
         here = os.path.realpath(os.getcwd())
-        mine = [each.number for each in jobs if os.path.realpath(each.directory) == here]
+        mine = [queued.number for queued in jobs if os.path.realpath(queued.directory) == here]
         if mine:
             job._jobid, job._submit_time = slurm_jobs.split_cluster(mine[-1])[0], time.time()
         return bool(mine)
 
     def poll(self, *jobs: Any) -> None:
-        """Look at each job, the more seldom the longer it is there."""
+        """Look at each job, less often the older it is."""
         for job in jobs:
             if job is None or job.watch.over or time.monotonic() < job.watch.next_look:
                 continue
@@ -188,7 +188,7 @@ class BlockSlurm(SlurmJobScheduler):
             self.end_forgotten(job, problem)
             return
         except slurm_jobs.UnknownJob:
-            # Its files tell how it ended; where they do not, the launch counts as crashed.
+            # Its files show how it ended; otherwise the launch counts as crashed.
             state = slurm_jobs.JobState(job.jobid, "COMPLETED")
         except slurm_jobs.SlurmError as problem:
             away = self.outage.seconds(time.monotonic())
@@ -206,7 +206,7 @@ class BlockSlurm(SlurmJobScheduler):
             self.judge_run(job)
 
     def end_forgotten(self, job: Any, problem: slurm_jobs.ForgottenJob) -> None:
-        """End a job that is over, whatever accounting says of it."""
+        """End a finished job, whatever accounting says about it."""
         self.outage.end()
         job.watch.over = True
         if job.watch.started is None:
@@ -234,7 +234,7 @@ class BlockSlurm(SlurmJobScheduler):
         self.give_up(job, record_never_started(job, f"{why}{f'; {sick}' if sick else ''}; {fix}"))
 
     def tell_wait(self, job: Any, state: slurm_jobs.JobState, waited: float) -> None:
-        """Tell on standard output, now and then, why a job waits; whoever started ReFrame passes it on."""
+        """Print occasionally why a job waits; the process that started ReFrame passes it on."""
         if waited < job.watch.next_word:
             return
         job.watch.next_word = waited + WORD_SECONDS
@@ -253,7 +253,7 @@ class BlockSlurm(SlurmJobScheduler):
             self.give_up(job, record_timed_out(job))
 
     def judge_end(self, job: Any, state: slurm_jobs.JobState) -> None:
-        """Tell why a job ended, if it is not by itself."""
+        """Record why a job ended, if not by itself."""
         job.watch.over = True
         job._exitcode = state.exit_code
         if state.state == "TIMEOUT":
@@ -261,13 +261,13 @@ class BlockSlurm(SlurmJobScheduler):
         elif state.state not in ("COMPLETED", "FAILED") and not job.is_cancelling:
             sick = slurm_jobs.describe_unhealthy_nodes(state)
             why = f"Slurm ended the job: {state.state}"
-            told = f"{why}; {sick}, see sinfo -R" if sick else why
+            reason = f"{why}; {sick}, see sinfo -R" if sick else why
             if state.state in TAKEN_AWAY:
-                write_ended(Path(job.workdir), Ended(Ending.TAKEN_AWAY, told))
-            self.fail(job, told)
+                write_ended(Path(job.workdir), Ended(Ending.TAKEN_AWAY, reason))
+            self.fail(job, reason)
 
     def give_up(self, job: Any, reason: str) -> None:
-        """Cancel a job that is of no use any more."""
+        """Cancel a job that is no longer useful."""
         self.fail(job, reason)
         self.cancel(job)
         job.watch.over = True
@@ -276,7 +276,7 @@ class BlockSlurm(SlurmJobScheduler):
         job._exception = JobError(reason, job.jobid)
 
     def cancel_many(self, jobs: Any) -> None:
-        """Cancel jobs. What cannot be cancelled now, the session cancels at its end (``leftovers``)."""
+        """Cancel jobs. The session cancels at its end what cannot be cancelled now."""
         for job in jobs:
             job._is_cancelling = True
             try:
@@ -285,12 +285,12 @@ class BlockSlurm(SlurmJobScheduler):
                 self.log(f"job {job.jobid} is not cancelled: {problem}")
 
     def finished(self, job: Any) -> bool:
-        """Return whether there is nothing more to wait for."""
+        """Return whether there is nothing left to wait for."""
         return job.watch is not None and job.watch.over
 
 
 def look_up_known_job(number: str) -> slurm_jobs.JobState:
-    """Look up a job; accounting gets a while to learn of an end that the controller has forgotten.
+    """Look up a job; give accounting a while to learn of an end that the controller has forgotten.
 
     :raises ForgottenJob: if it does not.
     """
@@ -304,7 +304,7 @@ def look_up_known_job(number: str) -> slurm_jobs.JobState:
 
 @contextmanager
 def hide_job() -> Iterator[None]:
-    """Hide the job that this process runs in from sbatch, which would hand its counts and limits on."""
+    """Hide the job that this process runs in from sbatch, which would inherit its counts and limits."""
     before = dict(os.environ)
     inherited = before.keys() - strip_allocation(before).keys() if IN_A_JOB in before else set()
     for name in inherited:
@@ -317,21 +317,21 @@ def hide_job() -> Iterator[None]:
 
 
 def record_never_started(job: Any, why: str) -> str:
-    """Return the reason of a job that did not run; write it beside the job for the session."""
+    """Return the reason of a job that did not run, and record it beside the job for the session."""
     reason = f"never started: {why}"
     write_ended(Path(job.workdir), Ended(Ending.NEVER_STARTED, reason))
     return reason
 
 
 def record_timed_out(job: Any) -> str:
-    """Return the reason of a job that timed out; write it beside the job for the session."""
+    """Return the reason of a job that timed out, and record it beside the job for the session."""
     reason = "job timed out"
     write_ended(Path(job.workdir), Ended(Ending.TIMED_OUT, reason))
     return reason
 
 
 def find_cluster(job: Any) -> str:
-    """Find the cluster that the options of a job name; empty for the default one."""
+    """Find the cluster in the options of a job; empty for the default one."""
     options = [*(getattr(job, "sched_access", None) or ()), *(getattr(job, "options", None) or ())]
     return find_named_cluster(options)
 
@@ -343,7 +343,7 @@ def name_job(job: Any) -> str:
 
 
 def write_end_mark(cluster: str) -> None:
-    """Tell whoever comes after this session that it sent jobs to Slurm, and to which cluster."""
+    """Record for later sessions that this session sent jobs to Slurm, and to which cluster."""
     if session := os.environ.get(SESSION):
         with Path(session, slurm_jobs.MARK).open("a") as mark:
             mark.write(f"{cluster}\n" if cluster else "")
@@ -352,7 +352,7 @@ def write_end_mark(cluster: str) -> None:
 def read_outage_limit() -> float:
     """Read the seconds for which the controller may be away.
 
-    :raises ValueError: if what the user says of it is no such number; one line.
+    :raises ValueError: if the user's value is not such a number; one line.
     """
     text = os.environ.get(PATIENCE, str(PATIENCE_SECONDS))
     try:
@@ -370,12 +370,12 @@ def describe_no_answer(problem: slurm_jobs.SlurmError, away: float) -> str:
 
 __all__ = ["SCHEDULER", "SRUN", "SRUN_CRAY", "SRUN_PMI2", "SRUN_PMIX"]
 
-read_outage_limit()  # a mistake in it must be told with the site file, not in the middle of an outage
+read_outage_limit()  # report a mistake in it with the site file, not in the middle of an outage
 
 
 @register_launcher(SRUN)
 class BlockSrun(JobLauncher):
-    """Slurm's launcher, node after node, each process bound to a core; several on a core to its threads."""
+    """Slurm's launcher, node after node, with each process bound to a core, or to a thread of it."""
 
     binds_to_threads = True
     kind = ""  #: of MPI, in the words of ``srun --mpi=list``

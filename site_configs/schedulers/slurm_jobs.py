@@ -1,4 +1,4 @@
-"""Jobs as Slurm's own commands tell of them. Accounting is used where it is on, and not needed."""
+"""Jobs as reported by Slurm's own commands. Accounting is used if it is on, but not needed."""
 
 import os
 import re
@@ -10,9 +10,9 @@ from tempfile import NamedTemporaryFile
 
 from site_configs.schedulers.base import OwnJob, QueueError, describe_nodes
 
-MARK = "slurm_jobs"  #: file in a session's directory that tells that it sent jobs to Slurm
+MARK = "slurm_jobs"  #: file in a session's directory which shows that it sent jobs to Slurm
 ASK_SECONDS = 60  #: after which a command that has not ended counts as no answer
-#: What Slurm's commands say when it is the controller, or the way to it, that fails.
+#: Messages of Slurm's commands when the controller, or the way to it, fails.
 AWAY = re.compile(
     r"Unable to contact slurm controller|Socket timed out|Connection (refused|timed out|reset)"
     r"|Transport endpoint|Zero Bytes were transmitted|in standby mode|[Cc]onnection failure"
@@ -34,37 +34,37 @@ OVER = frozenset(
 #: jobs, or invent some.
 CHOICES = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_CLUSTERS")
 CLUSTERS = "SLURM_CLUSTERS"
-HEADING = "CLUSTER: "  #: begins a line before what another cluster answers
+HEADING = "CLUSTER: "  #: begins a line before the answer of another cluster
 NODE = "%N|%T|%H|%E"
-SINCE = re.compile(r"\d{4}-\d\d-\d\dT[\d:]+")  #: anything else says that there is no such time
+SINCE = re.compile(r"\d{4}-\d\d-\d\dT[\d:]+")  #: anything else means that there is no such time
 UNHEALTHY = ("down", "drain", "fail", "error", "unknown")  #: beginnings of states of nodes
 QUEUE = "%i|%T|%Z"
-#: A line in this format. A job may be sent without a directory, and not from here.
+#: A line in this format. A job may have been submitted without a directory, and not from here.
 QUEUED = re.compile(r"(\d[^\s|]*)\|([A-Z_]+)\|(/[^\0\n]*|)")
-#: A job of accounting: ``CANCELLED by 1000|0:15|n1``.
+#: A job in accounting: ``CANCELLED by 1000|0:15|n1``.
 ACCOUNT = re.compile(r"([A-Z_]+)(?: by \S+)?\|(\d{1,3}):\d+\|([^|\n]*)")
 SHOWN = 80  #: characters of an odd answer that an error shows
 
 
 class SlurmError(QueueError):
-    """Slurm refuses. The text is one line: what it says."""
+    """Slurm refuses. The text is its message, on one line."""
 
 
 class NoAnswer(SlurmError):
-    """The controller does not answer; it may later."""
+    """The controller does not answer, but may do so later."""
 
 
 class UnknownJob(SlurmError):
-    """Slurm does not know the job, or no more."""
+    """Slurm does not know the job, or no longer."""
 
 
 class ForgottenJob(UnknownJob):
-    """The controller does not know the job, and accounting tells of no end of it."""
+    """The controller does not know the job, and accounting has no end of it."""
 
 
 @dataclass(frozen=True)
 class JobState:
-    """A job at one moment, in Slurm's words."""
+    """A job at one moment, in Slurm's terms."""
 
     number: str
     state: str
@@ -83,11 +83,11 @@ def split_cluster(number: str) -> tuple[str, str]:
 def ask(*words: str, cluster: str = "", told_in: int = -1) -> str:
     """Run one of Slurm's commands, and return its standard output.
 
-    :param cluster: that is asked, if not the default one
-    :param told_in: the line of standard error that says why it refuses
+    :param cluster: cluster to ask, if not the default one
+    :param told_in: index of the line of standard error that says why it refuses
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if there is no such job.
-    :raises SlurmError: if Slurm refuses, or the command is not there.
+    :raises SlurmError: if Slurm refuses, or the command is not installed.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CHOICES)}
     kept |= {CLUSTERS: cluster} if cluster else {}
@@ -112,7 +112,7 @@ def ask(*words: str, cluster: str = "", told_in: int = -1) -> str:
 
 
 def explain_refused_job(options: Iterable[str], cluster: str = "") -> str:
-    """Explain why sbatch refuses a job with these options; empty if it does not. No job is sent.
+    """Explain why sbatch refuses a job with these options; empty if it accepts it. No job is sent.
 
     :raises NoAnswer: if the controller does not answer.
     """
@@ -130,27 +130,26 @@ def explain_refused_job(options: Iterable[str], cluster: str = "") -> str:
 
 
 def refusal(command: str, text: str, told_in: int = -1) -> SlurmError:
-    """Return the error that a failed command's text means."""
+    """Return the error for the message of a failed command."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = f"{command}: {lines[told_in].removeprefix(f'{command}: ')}" if lines else f"{command} failed"
+    message = f"{command}: {lines[told_in].removeprefix(f'{command}: ')}" if lines else f"{command} failed"
     if UNKNOWN_JOB.search(text):
-        return UnknownJob(said)
-    return NoAnswer(said) if AWAY.search(text) else SlurmError(said)
+        return UnknownJob(message)
+    return NoAnswer(message) if AWAY.search(text) else SlurmError(message)
 
 
 def build_answer_error(command: str, text: str) -> SlurmError:
-    """Return the error of a command that succeeded with output that is not understood."""
+    """Return the error for a command that succeeded with unexpected output."""
     return SlurmError(f"{command} says what is not understood: {text[:SHOWN]!r}")
 
 
 def look_up_job(number: str) -> JobState:
-    """Look up a job in the queue, in which it stays for a short while after its end; later in accounting.
+    """Look up a job in the queue, where it stays for a short while after its end, or else in accounting.
 
     :param number: with its cluster behind an @, if that is not the default one
-
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if the job is over and how it ended is unknown.
-    :raises ForgottenJob: if accounting has it waiting or running, which the controller denies.
+    :raises ForgottenJob: if accounting has it waiting or running, but the controller does not know it.
     :raises SlurmError: if Slurm refuses, or its answer is not understood.
     """
     plain, cluster = split_cluster(number)
@@ -169,9 +168,9 @@ def look_up_job(number: str) -> JobState:
 
 
 def parse_job(number: str, text: str) -> JobState:
-    """Parse a job from what ``scontrol --oneliner show job`` prints.
+    """Parse a job in the output of ``scontrol --oneliner show job``.
 
-    :raises SlurmError: if its state is not one that is known.
+    :raises SlurmError: if its state is unknown.
     """
 
     def value(key: str) -> str:
@@ -202,9 +201,9 @@ def parse_account(number: str, text: str) -> JobState:
 
 
 def check_state(command: str, state: str, text: str) -> str:
-    """Return the state of a job from a command's text.
+    """Return the state of a job from a command's output.
 
-    :raises SlurmError: if there is no such state: then whether the job runs is unknown.
+    :raises SlurmError: if there is no such state, so that it is unknown whether the job runs.
     """
     if state not in WAITING | RUNNING | OVER:
         raise build_answer_error(command, f"JobState={state}" if state else text)
@@ -212,10 +211,10 @@ def check_state(command: str, state: str, text: str) -> str:
 
 
 def list_own_jobs(clusters: Iterable[str] = ("",)) -> list[OwnJob]:
-    """Return every job of this user in the queue of these clusters, and those that left it a short while ago.
+    """Return all jobs of this user in the queue of these clusters, and those that left it shortly before.
 
-    :raises SlurmError: if Slurm does not tell, or a line of what it tells is not understood: a job that is
-        not seen would be left behind.
+    :raises SlurmError: if Slurm does not answer, or a line of its answer is not understood: a job that is
+    overlooked would be left behind.
     """
     words = ("--noheader", "--all", "--states=all", f"--user={os.getuid()}", f"--format={QUEUE}")
     jobs = []
@@ -232,7 +231,7 @@ def list_own_jobs(clusters: Iterable[str] = ("",)) -> list[OwnJob]:
 
 
 def cancel(numbers: Iterable[str]) -> None:
-    """Cancel jobs. One that is over already is no error. Raises SlurmError if Slurm does not do it."""
+    """Cancel jobs. A finished one is no error. Raises SlurmError if Slurm does not cancel them."""
     for number in numbers:
         plain, cluster = split_cluster(number)
         try:
@@ -242,7 +241,7 @@ def cancel(numbers: Iterable[str]) -> None:
 
 
 def describe_unhealthy_nodes(job: JobState) -> str:
-    """Describe the unusable nodes of a job, or of its partition: ``n2 (down*: reason)``; empty for none."""
+    """Describe the unusable nodes of a job, or of its partition: ``n2 (down*: reason)``; empty without any."""
     where = ("--all", "--nodes", job.nodes) if job.nodes else ("--partition", job.partition)
     try:
         nodes = list_nodes(where, split_cluster(job.number)[1])
@@ -253,30 +252,30 @@ def describe_unhealthy_nodes(job: JobState) -> str:
 
 @dataclass(frozen=True)
 class NodeState:
-    """A node at one moment, in Slurm's words."""
+    """A node at one moment, in Slurm's terms."""
 
     name: str
     state: str
-    reason: str = ""  #: that an administrator or Slurm gave for it
-    since: str = ""  #: when it was given, in the controller's local time
+    reason: str = ""  #: given by an administrator or Slurm
+    since: str = ""  #: when that was, in the controller's local time
 
     @property
     def unhealthy(self) -> bool:
-        """Whether no job can use it before somebody looks after it."""
+        """Whether no job can use it until somebody repairs it."""
         state = self.state
         return state.endswith("*") or state.startswith(UNHEALTHY)
 
     @property
     def shown(self) -> str:
-        """Name, state, since when it is in it, and why."""
+        """Name, state, since when, and why."""
         since = f" since {self.since}" if self.since else ""
         return f"{self.name} ({self.state}{since}{f': {self.reason}' if self.reason else ''})"
 
 
 def list_nodes(where: Iterable[str], cluster: str = "") -> list[NodeState]:
-    """List the nodes that options of sinfo choose, each once. Raises SlurmError if Slurm does not tell."""
-    told = ask("sinfo", "--noheader", "--Node", *where, f"--format={NODE}", cluster=cluster)
-    return list(dict.fromkeys(parse_nodes(told)))
+    """List the nodes that options of sinfo select, each once. Raises SlurmError if Slurm does not answer."""
+    listing = ask("sinfo", "--noheader", "--Node", *where, f"--format={NODE}", cluster=cluster)
+    return list(dict.fromkeys(parse_nodes(listing)))
 
 
 def parse_nodes(text: str) -> Iterator[NodeState]:
@@ -286,8 +285,8 @@ def parse_nodes(text: str) -> Iterator[NodeState]:
             continue
         name, _, rest = line.strip().partition("|")
         state, _, rest = rest.partition("|")
-        since, told, reason = rest.partition("|")
-        if not (name and state and told) or " " in name or " " in state.strip():
+        since, separator, reason = rest.partition("|")
+        if not (name and state and separator) or " " in name or " " in state.strip():
             raise build_answer_error("sinfo", line)
         words = " ".join(reason.split())[:SHOWN]
         moment = since.strip().removesuffix(":00").replace("T", " ") if SINCE.fullmatch(since.strip()) else ""

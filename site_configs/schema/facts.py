@@ -1,4 +1,4 @@
-"""What checks know of a partition and of an environment: ReFrame's ``extras``, or ReFrame's own keys."""
+"""The facts that checks see of a partition and an environment, from ReFrame's ``extras`` or its own keys."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from site_configs.topology.gpus import VENDORS, Gpus, read_reframe_devices
 from site_configs.topology.layouts import Layout, Topology, layouts, list_boundary_counts
 from site_configs.topology.machine import read_machine
 
-UNLIMITED = 1_000_000  #: processes of a launch, where more than cores were asked for
-#: Facts that follow from ReFrame's own keys where the site does not say them; the others have defaults.
+UNLIMITED = 1_000_000  #: processes of a launch, if more than the cores were asked for
+#: Facts that follow from ReFrame's own keys if the site does not set them; the others have defaults.
 DERIVED = ("layouts", "boundaries", "most_processes", "cores_per_node", "nodes")
-#: a feature that says how many nodes a job may have: ``4_nodes``
+#: a feature with the number of nodes that a job may have: ``4_nodes``
 NODES = re.compile(r"([0-9]+)_nodes?")
 
 
@@ -30,7 +30,7 @@ NODES = re.compile(r"([0-9]+)_nodes?")
 class PartitionFacts:
     """The facts that :func:`site_configs.common.partition` writes into ``extras``, by the same names."""
 
-    layouts: tuple[Layout, ...]  #: that are measured, unless a user chooses others
+    layouts: tuple[Layout, ...]  #: that are measured by default
     boundaries: tuple[int, ...]  #: process counts of ``--boundaries``
     most_processes: int  #: of a launch
     cores_per_node: int
@@ -39,15 +39,15 @@ class PartitionFacts:
     gpus: Gpus | None = None  #: of each node
     defaults: Mapping[str, Any] = field(default_factory=dict)  #: values of variables of the checks
     exact: bool = False  #: whether time is simulated
-    shared_memory_bytes: int = 0  #: of all processes of a simulated launch; 0: each node has its own
-    #: differences from the references, each with the reason why it is waived
+    shared_memory_bytes: int = 0  #: of all processes of a simulated launch; 0 if each node has its own
+    #: accepted differences from the references, with their reasons
     accept: Mapping[str, str] = field(default_factory=dict)
-    reference_days: int = REFERENCE_DAYS  #: after which a reference is old
+    reference_days: int = REFERENCE_DAYS  #: age at which a reference is old
     session_gap_minutes: int = SESSION_GAP_MINUTES  #: between the ends of launches of two sessions
 
     @classmethod
     def of_partition(cls, partition: Any) -> PartitionFacts:
-        """Read the facts of ReFrame's partition; what ``extras`` do not say follows from its processor.
+        """Read the facts of ReFrame's partition; those missing from ``extras`` follow from its processor.
 
         :raises ValueError: if a value in ``extras`` is wrong, naming partition and key.
         """
@@ -67,49 +67,49 @@ class PartitionFacts:
 
         :raises KeyError: if ``extras`` was not written by :func:`site_configs.common.partition`.
         """
-        known = {each.name: extras[each.name] for each in fields(cls) if each.name in extras}
-        found = tuple(Layout(*extra) for extra in extras["layouts"])
-        gpus = msgspec.convert(known["gpus"], Gpus) if known.get("gpus") else None
-        return cls(**known | {"layouts": found, "boundaries": tuple(extras["boundaries"]), "gpus": gpus})
+        values = {fact.name: extras[fact.name] for fact in fields(cls) if fact.name in extras}
+        measured = tuple(Layout(*extra) for extra in extras["layouts"])
+        gpus = msgspec.convert(values["gpus"], Gpus) if values.get("gpus") else None
+        return cls(**values | {"layouts": measured, "boundaries": tuple(extras["boundaries"]), "gpus": gpus})
 
 
 def derive_facts(partition: Any) -> dict[str, Any]:
-    """Derive the facts of a partition of which the site says less: no layouts where its cores are unknown.
+    """Derive the facts of a partition with incomplete ``extras``; without layouts if its cores are unknown.
 
-    :raises ValueError: if counts are no counts.
+    :raises ValueError: if counts are invalid.
     """
-    from reframe.core.backends import getscheduler  # is there: it has made the partition
+    from reframe.core.backends import getscheduler  # it is loaded: it made the partition
 
-    told, processor = partition.extras, partition.processor
-    cores = told.get("cores_per_node", processor.num_cores or processor.num_cpus)
-    if cores is None:  # ReFrame looks for itself only where the launcher is local too
+    extras, processor = partition.extras, partition.processor
+    cores = extras.get("cores_per_node", processor.num_cores or processor.num_cpus)
+    if cores is None:  # ReFrame detects them only if the launcher is local too
         cores = read_machine().cores if isinstance(partition.scheduler, getscheduler("local")) else 0
-    nodes = told.get("nodes", count_nodes(partition.features))
-    found: list[Layout] = []
+    nodes = extras.get("nodes", count_nodes(partition.features))
+    measured: list[Layout] = []
     boundaries: list[int] = []
     if cores:
-        sockets = told.get("sockets_per_node", processor.num_sockets or 1)
-        topology = Topology(cores, sockets, nodes, told.get("nodes_per_switch", 0))
-        found, boundaries = layouts(topology), list_boundary_counts(topology)
+        sockets = extras.get("sockets_per_node", processor.num_sockets or 1)
+        topology = Topology(cores, sockets, nodes, extras.get("nodes_per_switch", 0))
+        measured, boundaries = layouts(topology), list_boundary_counts(topology)
     return {
-        "layouts": [list(layout) for layout in found],
+        "layouts": [list(layout) for layout in measured],
         "boundaries": boundaries,
         "most_processes": UNLIMITED if current_request().oversubscribe else cores * nodes,
         "cores_per_node": cores,
         "nodes": nodes,
-        "threads_per_core": told.get("threads_per_core", processor.num_cpus_per_core or 1),
+        "threads_per_core": extras.get("threads_per_core", processor.num_cpus_per_core or 1),
     }
 
 
 def count_nodes(features: Iterable[str]) -> int:
-    """Return the most nodes that a feature tells of (``4_nodes``); 1 if none does."""
-    told = (NODES.fullmatch(feature) for feature in features)
-    return max((int(match[1]) for match in told if match), default=1)
+    """Return the largest number of nodes in a feature (``4_nodes``); 1 if there is none."""
+    matches = (NODES.fullmatch(feature) for feature in features)
+    return max((int(match[1]) for match in matches if match), default=1)
 
 
-#: What stands for the library where the site does not say which is right: any is, until there is a reference.
+#: Stands for the library if the site does not name one: any is accepted until there is a reference.
 ANY_LIBRARY = "*"
-#: Facts that ``extras`` hold by the same names.
+#: Facts with the same names in ``extras``.
 OF_EXTRAS = (*("library", "launcher", "container", "by_hand", "accept", "transports", "gpu"), STANDARD_ABI)
 
 
@@ -118,47 +118,47 @@ class EnvironmentFacts:
     """The facts that :func:`site_configs.common.environment` writes into ``extras``, or their defaults."""
 
     library: str = ANY_LIBRARY  #: in every MPI_Get_library_version
-    launcher: str | Sequence[str] = ""  #: empty: that of the partition
+    launcher: str | Sequence[str] = ""  #: that of the partition if empty
     container: Sequence[str] = ()  #: words that start a program in the container of its MPI
-    compilers: tuple[str, ...] = ()  #: wrappers, the first one first
+    compilers: tuple[str, ...] = ()  #: wrappers, in order of preference
     cc: str = ""  #: ReFrame's compiler of the environment, which may be a wrapper
     by_hand: Mapping[str, Any] = field(default_factory=dict)
     accept: Mapping[str, str] = field(default_factory=dict)
-    transports: Mapping[str, str] = field(default_factory=dict)  #: that are expected, by class of pairs
-    gpu: str = ""  #: kind of the GPUs whose memory its MPI takes
-    standard_abi: str = ""  #: folder of the library of the standard ABI, where programs of that run on it
+    transports: Mapping[str, str] = field(default_factory=dict)  #: expected ones, by class of pairs
+    gpu: str = ""  #: kind of GPU whose memory its MPI accepts
+    standard_abi: str = ""  #: folder of the library of the standard ABI, if programs use that
 
     @classmethod
     def of(cls, environ: Any) -> EnvironmentFacts:
         """Read the facts of ReFrame's environment.
 
-        :raises ValueError: if variables were asked for that this environment cannot be given.
+        :raises ValueError: if variables were requested that this environment cannot set.
         """
         extras, request = environ.extras, current_request()
         if "by_hand" not in extras and environ.name in request.set_env:
             fix = "set it in the configuration, or use a site file of Plumbline's"
             raise ValueError(f"--set-env {environ.name}: its configuration does not take it; {fix}")
         shell = read_user_shell(os.environ)
-        found = {
+        facts = {
             "gpu": next((kind for kind in VENDORS if kind in environ.features), ""),
             "by_hand": collect_manual_settings({}, request.oversubscribe, environ.name, shell),
         } | {name: extras[name] for name in OF_EXTRAS if name in extras}
         compilers = (extras["mpicc"],) if "mpicc" in extras else ()
-        return cls(compilers=compilers, cc=environ.cc, **found)
+        return cls(compilers=compilers, cc=environ.cc, **facts)
 
     @property
     def words_of_processes(self) -> Sequence[str]:
-        """The words that start each process in the container; none where its launcher is in there already."""
+        """The words that start each process in the container; empty if its launcher is already inside."""
         inside = [*self.container] == [*self.launcher][: len(self.container)]
         return () if inside else self.container
 
     @property
     def mpi_wrappers(self) -> tuple[str, ...]:
-        """Compiler wrappers that are an MPI's by their name or by what the site says."""
-        own = (self.cc,) if Path(self.cc).name.startswith("mpi") else ()
-        return self.compilers or (*own, "mpicc")
+        """Compiler wrappers of the MPI, by their names or by the site's declaration."""
+        wrapper = (self.cc,) if Path(self.cc).name.startswith("mpi") else ()
+        return self.compilers or (*wrapper, "mpicc")
 
     @property
     def wrappers(self) -> tuple[str, ...]:
-        """What to compile with, the first that is there; some wrappers are called ``cc``."""
+        """Candidates for the compiler, in order of preference; some wrappers are called ``cc``."""
         return self.compilers or (*self.mpi_wrappers, self.cc or "cc")

@@ -1,7 +1,7 @@
-"""The pieces of a site file: their fields, with type, limits and default, and what fields must be together.
+"""The pieces of a site file: their fields, with type, limits and default, and consistency rules.
 
-A value of the wrong kind must not get further: a launch would fail at night, or less be measured than the
-site file says. ``docs/site_file.schema.json`` is made of these classes.
+A wrong value must not get further, or a launch would fail at night, or less would be measured than the site
+file says. ``docs/site_file.schema.json`` is made from these classes.
 """
 
 import re
@@ -19,19 +19,20 @@ from site_configs.schema.waivers import Waivers
 from site_configs.topology.gpus import VENDORS, Gpus, find_gpu_faults
 from site_configs.topology.layouts import Topology
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  #: what ReFrame takes for a name
-#: As ReFrame reads it, which takes digits of every script; and more than nothing, which it takes for no limit.
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  #: what ReFrame accepts as a name
+#: As ReFrame reads it, which accepts digits of every script; and not zero, which it takes for no limit.
 DURATION = re.compile(r"(?=.*[1-9])([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?")
-MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: that ReFrame knows
+MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: known to ReFrame
 CACHES = ("evict", "flush", "warm")
 SYNCS = ("dissemination", "barrier", "window", "loop")
-SESSION_GAP_MINUTES = 20  #: between launches of two sessions, unless a partition says otherwise
+SESSION_GAP_MINUTES = 20  #: between launches of two sessions, by default
 REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
-#: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
+#: Identifies the platform of a launch in simulated time; times on another platform are not comparable.
 PLATFORM_HASH = "SMPI_PLATFORM_HASH"
-MOST_TRIALS = 1_000_000  #: as mpicost has it
-MOST_ROUNDS = 1000  #: the same
-#: Keys of a partition and of its extras that ``partition`` fills itself, and the arguments they follow from.
+MOST_TRIALS = 1_000_000  #: as in mpicost
+MOST_ROUNDS = 1000  #: as in mpicost
+#: Keys of a partition and of its extras that ``partition`` sets itself, and the arguments that they follow
+#: from.
 FOLLOW_FROM = {
     "environs": "environments",
     "processor": "topology",
@@ -51,10 +52,10 @@ FOLLOW_FROM = {
 
 NAME_RULE = "letters, digits, _ and - only, a letter first"
 Name = Annotated[str, Meta(pattern=whole(NAME.pattern), description=NAME_RULE)]
-Text = Annotated[str, Meta(pattern=r"^[^\x00]*\S[^\x00]*$")]  #: that is not empty
+Text = Annotated[str, Meta(pattern=r"^[^\x00]*\S[^\x00]*$")]  #: not empty
 ONE_LINE = r"^(?=.*\S)[^\x00\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+$"
 Line = Annotated[str, Meta(pattern=ONE_LINE, description="a text of one line, in quotes")]
-#: Of a module: ReFrame writes it into a script as it is.
+#: A module name: ReFrame writes it into a script as it is.
 Module = Annotated[
     str, Meta(pattern=whole("[A-Za-z0-9_@%+=:,./-]+"), description="letters, digits and _@%+=:,./- only")
 ]
@@ -218,10 +219,10 @@ class Site(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def build_json_schema() -> dict[str, Any]:
-    """Build the JSON schema of what a site file says: a site with its partitions and environments."""
+    """Build the JSON schema of a site file: a site with its partitions and environments."""
     kinds, place = (Site, Partition, Environment), "#/$defs/{name}"
     (whole_site, *parts), pieces = msgspec.json.schema_components(kinds, ref_template=place)
-    del pieces["Partition"]["properties"]["more"]  # no key, but all others
+    del pieces["Partition"]["properties"]["more"]  # it is not a key, but stands for all other keys
     for key, part in zip(("partitions", "environments"), parts, strict=True):
         pieces["Site"]["properties"][key]["items"] = part
     return {
@@ -233,9 +234,9 @@ def build_json_schema() -> dict[str, Any]:
 
 
 def find_environment_faults(environment: Environment, only_looking: bool) -> Iterator[str]:
-    """Find fields of an environment that their types take and that would not do.
+    """Find values of an environment that have the right type but cannot work.
 
-    :param only_looking: whether nothing will run; then an MPI that is not there need not tell its version
+    :param only_looking: whether nothing will run; then an absent MPI need not have a version
     """
     launcher, library = environment.launcher, environment.library
     if isinstance(launcher, str) and not launcher.strip():
@@ -257,11 +258,11 @@ def find_environment_faults(environment: Environment, only_looking: bool) -> Ite
 def find_partition_faults(partition: Partition, layouts: Sequence[tuple[int, int]]) -> Iterator[str]:
     """Find fields of a partition that contradict each other.
 
-    :param layouts: those that it gives, or that follow from its topology
+    :param layouts: declared ones, or those that follow from its topology
     """
-    own = {f"extras: {key!r}": FOLLOW_FROM[key] for key in partition.extras or {} if key in FOLLOW_FROM}
-    own |= {key: FOLLOW_FROM[key] for key in partition.more if key in FOLLOW_FROM}
-    yield from (f"{key}: follows from {word}=; write that" for key, word in own.items())
+    derived = {f"extras: {key!r}": FOLLOW_FROM[key] for key in partition.extras or {} if key in FOLLOW_FROM}
+    derived |= {key: FOLLOW_FROM[key] for key in partition.more if key in FOLLOW_FROM}
+    yield from (f"{key}: follows from {word}=; write that" for key, word in derived.items())
     for number, (processes, per_node) in enumerate(layouts):
         shown = [processes, per_node]
         if per_node > processes:
@@ -279,7 +280,7 @@ def find_partition_faults(partition: Partition, layouts: Sequence[tuple[int, int
 
 
 def find_pattern_faults(hostnames: Sequence[str]) -> Iterator[str]:
-    """Find patterns of host names that are no regular expressions."""
+    """Find patterns of host names that are not regular expressions."""
     for pattern in hostnames:
         try:
             re.compile(pattern)

@@ -1,27 +1,27 @@
-"""Manual settings of launches: by options, or by MPI variables of the shell."""
+"""Manual settings of launches, from options or from MPI variables of the shell."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from site_configs.schema.reframe_request import current_request
 
-#: Prefixes of variables that change what an MPI does: of Open MPI, UCX, libfabric, Intel MPI, MPICH and others.
-#: MPICH takes each of its control variables under three names: as MPIR_CVAR_NOLOCAL also MPIR_PARAM_NOLOCAL.
+#: Prefixes of variables that influence an MPI: of Open MPI, UCX, libfabric, Intel MPI, MPICH and others. MPICH
+#: accepts each of its control variables under three names, such as MPIR_CVAR_NOLOCAL and MPIR_PARAM_NOLOCAL.
 STEERING = (
     *("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "UCX_", "FI_", "I_MPI_", "MPICH_", "MPIR_CVAR_"),
     *("MPIR_PARAM_", "MV2_", "MVP_", "PSM2_", "PSM3_", "UCC_", "HCOLL_", "SHARP_"),
 )
-#: Prefixes of those among them that a batch system or an outer mpiexec sets, and that say where something is.
+#: Prefixes of those among them that a batch system or an outer mpiexec sets, or that name a place.
 NOT_BY_HAND = (
     *("I_MPI_ROOT", "I_MPI_HYDRA_", "I_MPI_INFO_", "FI_PROVIDER_PATH", "OMPI_MCA_orte_"),
     *("OMPI_MCA_ess", "PRTE_MCA_ess", "OMPI_MCA_plm_slurm_", "PRTE_MCA_plm_slurm_"),
     "PMIX_MCA_mca_base_",
 )
-PATHS = ("/", "~", "./", "../")  #: how a path begins
+PATHS = ("/", "~", "./", "../")  #: beginnings of a path
 
 
 def select_shell_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Select the variables of a shell that steer an MPI and are not paths, by name."""
+    """Select the variables of a shell that influence an MPI and are not paths, by name."""
     return {
         name: value
         for name, value in sorted(environ.items())
@@ -32,43 +32,44 @@ def select_shell_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_user_shell(environ: Mapping[str, str]) -> dict[str, str]:
-    """Read these variables of the user's shell from the request, or from this process if there is none."""
-    told = current_request().shell
-    return select_shell_settings(environ) if told is None else told
+    """Return these variables of the user's shell from the request, or from this process without one."""
+    requested = current_request().shell
+    return select_shell_settings(environ) if requested is None else requested
 
 
 def collect_manual_settings(
     set_env: Mapping[str, Mapping[str, str]], oversubscribe: bool, environment: str, shell: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Collect what is set by hand for the launches of an environment.
+    """Collect the manual settings for the launches of an environment.
 
     :param set_env: variables set by an option, by environment
-    :param shell: variables of the shell that steer an MPI; none in simulated time, which they do not change
+    :param shell: variables of the shell that influence an MPI; empty for simulated time, which they do not
+    change
     """
-    found: dict[str, Any] = {"oversubscribe": True} if oversubscribe else {}
-    own = set_env.get(environment)
-    found |= {"set_env": dict(own)} if own else {}
-    return found | ({"shell": dict(shell)} if shell else {})
+    settings: dict[str, Any] = {"oversubscribe": True} if oversubscribe else {}
+    variables = set_env.get(environment)
+    settings |= {"set_env": dict(variables)} if variables else {}
+    return settings | ({"shell": dict(shell)} if shell else {})
 
 
 def has_all_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
-    """Return whether all settings by hand of one launch, ``theirs``, hold for another too, with equal values.
+    """Return whether all manual settings of one launch, ``theirs``, hold for another too, with equal values.
 
-    An option is given to see what it changes. A variable of the shell is easily forgotten: it must be the same.
+    An option is given to see its effect. A variable of the shell is easily forgotten, so it must be the same.
     """
-    own, other = ours.get("set_env", {}), theirs.get("set_env", {})
+    our_env, other = ours.get("set_env", {}), theirs.get("set_env", {})
     flags = {name: value for name, value in theirs.items() if name not in ("set_env", "shell")}
     return (
         flags.items() <= ours.items()
-        and other.items() <= own.items()
+        and other.items() <= our_env.items()
         and not list_shell_differences(ours, theirs)
     )
 
 
 def is_replaced_by(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
-    """Return whether an automatic reference made with ``theirs`` is measured again for a launch with ``ours``.
+    """Return whether a launch with ``ours`` replaces an automatic reference made with ``theirs``.
 
-    Never for one with other variables of the shell: they may be there by mistake.
+    A launch with other variables of the shell never does: they may be set by mistake.
     """
     forgotten = ours.get("shell") and list_shell_differences(ours, theirs)
     return not has_all_settings(ours, theirs) and not forgotten
@@ -77,8 +78,8 @@ def is_replaced_by(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
 def list_shell_differences(
     ours: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> dict[str, tuple[str | None, str | None]]:
-    """List the variables that differ between two shells, each with both values; None where it is unset."""
-    own, other = ours.get("shell", {}), theirs.get("shell", {})
-    names = sorted(own.keys() | other.keys())
-    pairs = {name: (own.get(name), other.get(name)) for name in names}
+    """List the variables that differ between two shells, with both values; None if unset."""
+    our_shell, other = ours.get("shell", {}), theirs.get("shell", {})
+    names = sorted(our_shell.keys() | other.keys())
+    pairs = {name: (our_shell.get(name), other.get(name)) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

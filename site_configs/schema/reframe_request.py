@@ -1,6 +1,6 @@
-"""What a session asks of ReFrame, its site and its checks: ``request.json`` in the session's folder.
+"""A session's request to ReFrame, its site and its checks: ``request.json`` in the session's folder.
 
-The variable ``PLUMBLINE_SESSION`` names the folder. The file stays there, as evidence of what was asked.
+The variable ``PLUMBLINE_SESSION`` names the folder. The file stays there as evidence.
 """
 
 import functools
@@ -20,36 +20,37 @@ FILE = "request.json"
 
 @dataclass(frozen=True)
 class ReframeRequest:
-    """What is asked for. The defaults hold where ReFrame is started by hand, without Plumbline."""
+    """The request. The defaults hold if ReFrame is started by hand, without Plumbline."""
 
-    #: What the user chose: ``{variable of a check: value}``.
+    #: The user's choice: ``{variable of a check: value}``.
     choice: dict[str, Any] = field(default_factory=dict)
     #: Variables set for the launches of one environment: ``{environment: {name: value}}``.
     set_env: dict[str, dict[str, str]] = field(default_factory=dict)
-    #: Variables of every launch that is not measured but listened to; those of ``set_env`` come before them.
+    #: Variables of every verbose launch, which is not measured; those of ``set_env`` take precedence.
     verbose: dict[str, str] = field(default_factory=dict)
-    #: Variables of the user's shell that steer an MPI; None by hand: those of the shell that ReFrame is in.
+    #: Variables of the user's shell that influence an MPI; None without Plumbline: those of ReFrame's own
+    #: shell.
     shell: dict[str, str] | None = None
-    #: Whether more processes than cores are allowed (for trying things out; such times mean little).
+    #: Whether more processes than cores are allowed (for trials; such times mean little).
     oversubscribe: bool = False
     #: Whether a site is only looked at, perhaps on a machine without its modules.
     only_looking: bool = False
-    #: Directories with references, the first one first.
+    #: Directories with references, in order of precedence.
     references: list[str] = field(default_factory=lambda: ["reference_data"])
-    #: Spack's executable; empty where there is none.
+    #: Spack's executable; empty without Spack.
     spack: str = ""
-    #: Partitions with nodes that are down or taken out: how many can be used, and which not and why.
+    #: Partitions with nodes that are down or taken out: how many are usable, and which are not and why.
     usable_nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def write_request(session: Path, request: ReframeRequest) -> None:
-    """Write the request of a session, in place of an earlier one. OSError as met."""
+    """Write the request of a session, replacing an earlier one. Raises OSError."""
     text = json.dumps(asdict(request), indent=1, allow_nan=False) + "\n"
     files.write_text(session / FILE, text)
 
 
 def current_request() -> ReframeRequest:
-    """Return the request of the session that this process belongs to; read once.
+    """Return the request of the session that this process belongs to; it is read once.
 
     :raises ValueError: if the session's file is missing or wrong, naming the file and the key.
     """
@@ -59,7 +60,7 @@ def current_request() -> ReframeRequest:
 
 @functools.cache
 def read_request(session: Path) -> ReframeRequest:
-    """Read the request of a session; read once in each process.
+    """Read the request of a session, once per process.
 
     :raises ValueError: if the file is missing or wrong, naming it and the key.
     """
@@ -67,9 +68,9 @@ def read_request(session: Path) -> ReframeRequest:
     try:
         return _parse(read_json(path))
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else error
+        reason = error.strerror if isinstance(error, OSError) else error
         raise ValueError(
-            f"{path}: {said}; let ./plumbline start ReFrame, or start it without {SESSION}"
+            f"{path}: {reason}; let ./plumbline start ReFrame, or start it without {SESSION}"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Which transports a site expects of an environment, as ``{"network": "ucx:rc|dc x2"}``."""
+"""The transports that a site expects of an environment, as ``{"network": "ucx:rc|dc x2"}``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from site_configs.annotations import one_of, whole
 
-PAIRS = ("node", "network")  #: classes of pairs of ranks: in a node, and between nodes
-KERNEL = "kernel"  #: counts TCP packets; asked where no library says anything
+PAIRS = ("node", "network")  #: classes of pairs of ranks: within a node, and between nodes
+KERNEL = "kernel"  #: counts TCP packets; used if no library reports transports
 LAYERS = ("ucx", "libfabric", "openmpi", "intel-mpi", KERNEL)
 EXPECTED = re.compile(rf"({'|'.join(LAYERS)}):([\w;]+(?:\|[\w;]+)*)(?: x([1-9]\d?))?")
 Transports = Annotated[
@@ -32,23 +32,23 @@ Transports = Annotated[
 
 @dataclass(frozen=True)
 class ExpectedTransport:
-    """What the site expects of a class of pairs."""
+    """The expected transports of a class of pairs."""
 
-    text: str  #: as the site file has it
+    text: str  #: as in the site file
     layer: str
-    transports: tuple[str, ...]  #: that may be used
-    rails: int  #: that must be used at least
+    transports: tuple[str, ...]  #: allowed ones
+    rails: int  #: least number in use
 
     @classmethod
     def parse(cls, text: str) -> ExpectedTransport:
-        """Parse ``ucx:rc|dc x2``. Raises ValueError if it is no such text."""
+        """Parse ``ucx:rc|dc x2``. Raises ValueError if the text has another form."""
         if not (match := EXPECTED.fullmatch(text)):
             raise ValueError(text)
         return cls(text, match[1], tuple(match[2].split("|")), int(match[3] or 1))
 
     def allows(self, layer: str, transports: Sequence[str], rails: int) -> bool:
-        """Return whether all that carries messages is expected: ``rc`` is also ``rc_mlx5``, as UCX has it."""
-        known = all(
+        """Return whether all transports are expected: ``rc`` also allows ``rc_mlx5``, as in UCX."""
+        expected = all(
             any(name == word or name.startswith(f"{word}_") for word in self.transports) for name in transports
         )
-        return layer == self.layer and known and rails >= self.rails
+        return layer == self.layer and expected and rails >= self.rails

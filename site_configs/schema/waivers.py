@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from site_configs.annotations import one_of, whole
 
-#: What a launch and its reference may differ in, and what is compared anyway where the site says why.
+#: Facts in which a launch and its reference may differ and still be compared if the site says why.
 DIFFERENCES = {
     "mpi_library": "what the MPI says of its version, its devices and how it was built",
     "cpu_model": "the processor's name, and that it has none",
@@ -22,7 +22,7 @@ DIFFERENCES = {
     "compiler": "that built the program",
     "flags": "options of that compiler, but for warnings and debug symbols",
 }
-LEAST_REASON = 10  #: letters, below which it explains nothing
+LEAST_REASON = 10  #: letters; fewer explain nothing
 Reason = Annotated[
     str,
     Meta(
@@ -37,5 +37,5 @@ Waivers = Annotated[
 
 
 def collect_waivers(partition: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Join what is accepted on a partition and of an environment, which has the last word."""
+    """Join the waivers of a partition and an environment, which takes precedence."""
     return {**partition, **environment}

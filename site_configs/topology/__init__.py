@@ -1,1 +1,1 @@
-"""Process counts and layouts of a machine, and the facts that they follow from."""
+"""The machine: cores, caches, GPUs, limits, and the process counts and layouts that follow from them."""

@@ -11,14 +11,14 @@ from msgspec import Meta
 from site_configs.annotations import from_least, one_of
 from site_configs.topology.layouts import Layout, list_powers_of_two
 
-#: Kinds, as mpicost's ``--device`` has them, with the maker's number on the PCI bus
+#: Kinds, as in mpicost's ``--device``, with the vendor's number on the PCI bus
 VENDORS = {"cuda": "0x10de", "rocm": "0x1002"}
-#: How ReFrame names their architectures (``sm_90``, ``gfx942``)
+#: ReFrame's names of their architectures (``sm_90``, ``gfx942``)
 ARCHITECTURES = {"sm": "cuda", "gfx": "rocm"}
-#: ReFrame's name of what a job asks of the scheduler, and Slurm's option for it
+#: ReFrame's name of the resource that a job requests, and Slurm's option for it
 RESOURCE, REQUEST = "_rfm_gpu", "--gpus-per-node={num_gpus_per_node}"
 
-AMD = re.compile(r"mi\d+|gfx|amd|instinct|radeon|vega")  #: in the names that schedulers have for those of AMD
+AMD = re.compile(r"mi\d+|gfx|amd|instinct|radeon|vega")  #: in the schedulers' names of AMD's GPUs
 
 Kind = Annotated[str, one_of(VENDORS)]
 
@@ -40,7 +40,7 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     )
 
     def choose(self, processes: int) -> str:
-        """Choose the GPUs of so many ranks of a node, as ``--devices`` takes them; empty for 0, 1, 2, ..."""
+        """Choose the GPUs of ``processes`` ranks on a node for ``--devices``; empty for 0, 1, 2, ..."""
         return ",".join(map(str, self.order[:processes]))
 
 
@@ -50,19 +50,19 @@ def find_gpu_faults(gpus: Gpus) -> Iterable[str]:
 
 
 def list_gpu_layouts(gpus: Gpus, cores_per_node: int, nodes: int) -> list[Layout]:
-    """List the layouts of one rank a GPU: a pair between nodes, powers of two in a node, and full nodes."""
+    """List the layouts with one rank per GPU: a pair between nodes, powers of two on a node, and full nodes."""
     most = min(gpus.per_node, cores_per_node)
     in_node = {*list_powers_of_two(most), most}
-    found = {Layout(count, count) for count in in_node if count > 1}
+    layouts = {Layout(count, count) for count in in_node if count > 1}
     if nodes > 1:
         counts = {*list_powers_of_two(nodes), nodes}
-        found |= {Layout(2, 1)} | {Layout(count * most, most) for count in counts}
-    return sorted(found)
+        layouts |= {Layout(2, 1)} | {Layout(count * most, most) for count in counts}
+    return sorted(layouts)
 
 
 def find_gpus_here(root: Path = Path("/")) -> Gpus | None:
-    """Find the GPUs of this machine by the files of their kernel drivers; None if there are none."""
-    nodes = root.glob("sys/class/kfd/kfd/topology/nodes/*/gpu_id")  # 0 of a node that is a CPU
+    """Find the GPUs of this machine from the files of their kernel drivers; None if there are none."""
+    nodes = root.glob("sys/class/kfd/kfd/topology/nodes/*/gpu_id")  # 0 for a node that is a CPU
     counts = {
         "cuda": len(
             [path for path in root.glob("dev/nvidia[0-9]*") if path.name.removeprefix("nvidia").isdigit()]
@@ -73,12 +73,12 @@ def find_gpus_here(root: Path = Path("/")) -> Gpus | None:
 
 
 def guess_kind(name: str) -> str:
-    """Guess the kind of a GPU from the name that a scheduler has for it."""
+    """Guess the kind of a GPU from a scheduler's name for it."""
     return "rocm" if AMD.search(name) else "cuda"
 
 
 def read_reframe_devices(devices: Iterable[Mapping[str, Any]]) -> Gpus | None:
-    """Read GPUs from what ReFrame knows of a partition's devices; None without one of a kind that is known."""
+    """Read GPUs from ReFrame's list of a partition's devices; None if none is of a known kind."""
     for device in devices:
         maker = str(device.get("arch", "")).rstrip("0123456789abcdef").rstrip("_")
         kind = ARCHITECTURES.get(maker)

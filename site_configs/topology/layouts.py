@@ -7,7 +7,7 @@ from site_configs.annotations import check_fields, from_least
 
 
 class Layout(NamedTuple):
-    """Processes and how many of them a node gets: node after node is filled, the last with the rest."""
+    """Processes and processes per node: node after node is filled, and the last one gets the rest."""
 
     processes: int
     per_node: int
@@ -24,13 +24,13 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Topology:
-    """A partition as counts: cores are physical cores; a switch is the group of nodes under one leaf."""
+    """The counts of a partition: cores are physical cores; a switch is the group of nodes under one leaf."""
 
     cores_per_node: Annotated[int, from_least(1)]
     sockets_per_node: Annotated[int, from_least(1)] = 1
     nodes: Annotated[int, from_least(1)] = 1
-    nodes_per_switch: Annotated[int, from_least(0)] = 0  #: 0 where it is not known
-    #: Hardware threads of a core that a job may use. Where there are two, kernels also have two ranks a core.
+    nodes_per_switch: Annotated[int, from_least(0)] = 0  #: 0 if unknown
+    #: Hardware threads of a core that a job may use. With two, kernels also run two ranks per core.
     threads_per_core: Annotated[int, from_least(1)] = 1
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class Topology:
 def list_process_counts(topology: Topology) -> list[int]:
     """List powers of two up to the partition, and k and k+1 at each boundary (Luecke et al. 2003, section 1).
 
-    Not more than the cores of the partition: more processes measure the operating system's scheduler.
+    The cores of the partition are the limit: more processes measure the operating system's scheduler.
     """
     edges = topology.boundaries()
     counts = list_powers_of_two(topology.cores) | edges | {count + 1 for count in edges}
@@ -59,9 +59,9 @@ def list_process_counts(topology: Topology) -> list[int]:
 def list_boundary_counts(topology: Topology) -> list[int]:
     """List the counts at which Luecke et al. look for a step (2003, section 1), more than a night measures.
 
-    These are powers of two and, from 48 on, what lies halfway between them. Further k and k+1 at the first two
-    sockets and nodes, at the first eight switches, at each that doubles them from there on, and before the last
-    switch.
+    These are powers of two and, from 48 on, the numbers halfway between them. In addition k and k+1 at the
+    first two sockets and nodes, at the first eight switches, at each doubling of them from there on, and before
+    the last switch.
     """
     node, cores = topology.cores_per_node, topology.cores
     switch = node * topology.nodes_per_switch
@@ -84,22 +84,22 @@ def list_powers_of_two(limit: int) -> set[int]:
 def layouts(topology: Topology) -> list[Layout]:
     """List the layouts: full nodes at every count of the ladder, half-full and single-process ones at fewer.
 
-    Two processes on one node and on two are the pairs inside a node and between nodes; every layout of
-    more than one node and more than one process per node mixes both.
+    Two processes on one node and on two are the pairs inside a node and between nodes; every layout of more
+    than one node and more than one process per node mixes both.
     """
     cores = topology.cores_per_node
     full = {Layout(count, min(count, cores)) for count in list_process_counts(topology)}
     return sorted(full | list_sparse_layouts(topology, 1) | list_sparse_layouts(topology, cores // 2))
 
 
-RANKS_PER_CORE = 2  #: of a layout that uses hardware threads, as Taboada et al. had it
+RANKS_PER_CORE = 2  #: of a layout that uses hardware threads, as in Taboada et al.
 
 
 def list_kernel_layouts(cores_per_node: int, nodes: int, threads_per_core: int = 1) -> list[Layout]:
-    """List the layouts of application kernels: on 1, 2, 4, ... and all nodes, placed ever more densely.
+    """List the layouts of application kernels on 1, 2, 4, ... and all nodes, with increasing density.
 
-    One process, by which speed-ups are told; then 1 and 2 processes a node, as Taboada et al. had them, half of
-    the cores, and all; where cores have hardware threads, two on each.
+    There is one process, the basis of speed-ups; then 1 and 2 processes per node as in Taboada et al., half of
+    the cores, and all; with hardware threads also two processes per core.
     """
     counts = {1, nodes} | list_powers_of_two(nodes)
     densities = {1, min(2, cores_per_node), max(1, cores_per_node // 2), cores_per_node}
@@ -109,7 +109,7 @@ def list_kernel_layouts(cores_per_node: int, nodes: int, threads_per_core: int =
 
 
 def list_sparse_layouts(topology: Topology, per_node: int) -> set[Layout]:
-    """List layouts on several nodes that are not full: powers of two, all nodes, both sides of a switch."""
+    """List layouts on several partly filled nodes: powers of two, all nodes, both sides of a switch."""
     switch = topology.nodes_per_switch
     nodes = list_powers_of_two(topology.nodes) | {topology.nodes, switch, switch + 1}
     counts = [count for count in nodes if 2 <= count <= topology.nodes]

@@ -1,7 +1,7 @@
-"""The machine this runs on: cores, caches and memory, the limits of its shell, and those of a site.
+"""The local machine: cores, caches and memory, the limits of its shell, and those of a site.
 
-Whoever starts a night hands them on: cron, a login shell and systemd give different ones. Little locked memory
-makes MPIs fail, or take slower ways on InfiniBand.
+Limits are inherited from whatever starts a night: cron, a login shell and systemd set different ones. Little
+locked memory makes MPIs fail, or use slower ways on InfiniBand.
 """
 
 import os
@@ -18,21 +18,21 @@ from postprocess.base import files
 from postprocess.base.sanitize import quote_word
 
 CPUS = Path("/sys/devices/system/cpu")
-#: Facts in /proc/cpuinfo that make a processor's name together where there is no model name: on POWER, ARM and
-#: RISC-V. The first one must be there. ``suite/src/processor.c`` has the same rules.
+#: Facts in /proc/cpuinfo that together name a processor without a model name: on POWER, ARM and RISC-V. The
+#: first one must be present. ``suite/src/processor.c`` has the same rules.
 NAMING = (
     ("cpu", "machine"),
     ("CPU implementer", "CPU architecture", "CPU variant", "CPU part"),
     ("uarch", "isa"),
     ("isa",),
 )
-NAME_BYTES = 511  #: of a processor's name at most
+NAME_BYTES = 511  #: longest name of a processor
 UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
 
 
 @dataclass(frozen=True)
 class Cache:
-    """One cache as a core sees it. Size in bytes; ``shared_by`` counts hardware threads."""
+    """One cache of a core. Size in bytes; ``shared_by`` counts hardware threads."""
 
     level: int
     type: str
@@ -52,7 +52,7 @@ class Machine:
     sockets: int
     memory_bytes: int
     caches: tuple[Cache, ...]
-    firmware: str = ""  #: version and date of the BIOS; empty where the kernel does not tell
+    firmware: str = ""  #: version and date of the BIOS; empty if unknown
 
     def as_dict(self) -> dict[str, Any]:
         """Return the machine as plain data, for files."""
@@ -60,7 +60,7 @@ class Machine:
 
 
 def parse_cpu_list(text: str) -> set[int]:
-    """Parse the CPUs named by a kernel list such as ``0-3,8``."""
+    """Parse the CPUs of a kernel list such as ``0-3,8``."""
     cpus: set[int] = set()
     for part in text.strip().split(","):
         if part:
@@ -70,13 +70,13 @@ def parse_cpu_list(text: str) -> set[int]:
 
 
 def parse_cache_bytes(text: str) -> int:
-    """Parse bytes of a kernel cache size such as ``1024K``."""
+    """Parse the bytes of a kernel cache size such as ``1024K``."""
     text = text.strip()
     return int(text[:-1]) * UNITS[text[-1]] if text[-1:] in UNITS else int(text)
 
 
 def read_caches(cpu: Path) -> tuple[Cache, ...]:
-    """Read the data and unified caches of one CPU; empty where the kernel shows none (some containers)."""
+    """Read the data and unified caches of one CPU; empty if the kernel shows none (some containers)."""
     caches = []
     for index in sorted((cpu / "cache").glob("index*")):
         try:
@@ -87,7 +87,7 @@ def read_caches(cpu: Path) -> tuple[Cache, ...]:
 
 
 def read_cache(index: Path) -> Cache:
-    """Read one cache from its directory. OSError or ValueError if the kernel does not tell all of it."""
+    """Read one cache from its directory. OSError or ValueError if the kernel's record is incomplete."""
     return Cache(
         level=int((index / "level").read_text()),
         type=(index / "type").read_text().strip(),
@@ -99,24 +99,24 @@ def read_cache(index: Path) -> Cache:
 def read_quota_cpus(
     root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/proc/self/cgroup")
 ) -> int | None:
-    """Read how many whole CPUs the quotas of control groups allow, or None where there is no quota.
+    """Read how many whole CPUs the quotas of control groups allow; None without a quota.
 
-    The least one counts of this process's own group and of all above it, of version 2 and of version 1.
+    The smallest quota of this process's group and all groups above it counts, in version 2 and version 1.
     """
-    found = [_read_quota(folder) for folder in _list_groups(root, groups)]
-    least = min((share for share in found if share is not None), default=None)
+    shares = [_read_quota(folder) for folder in _list_groups(root, groups)]
+    least = min((share for share in shares if share is not None), default=None)
     return None if least is None else max(1, int(least))
 
 
 def _list_groups(root: Path, groups: Path) -> Iterator[Path]:
-    """List the folders of the control groups that may limit this process; some of them may not be there."""
+    """List the folders of the control groups that may limit this process; some of them may not exist."""
     try:
         lines = [line.split(":", 2) for line in groups.read_text().splitlines()]
     except OSError:
         lines = []
     yield from (root, root / "cpu")  # in a container the root is its own group
     for _, controllers, path in (words for words in lines if len(words) == 3):
-        own = PurePosixPath("/", path.strip()).relative_to("/")
+        group = PurePosixPath("/", path.strip()).relative_to("/")
         if not controllers:
             mounts = ["", "unified"]  # of version 2, alone or beside version 1
         elif "cpu" in controllers.split(","):
@@ -124,7 +124,7 @@ def _list_groups(root: Path, groups: Path) -> Iterator[Path]:
         else:
             continue
         for mount in mounts:
-            yield from (root / mount / each for each in (own, *own.parents))
+            yield from (root / mount / ancestor for ancestor in (group, *group.parents))
 
 
 def _read_quota(group: Path) -> float | None:
@@ -137,12 +137,12 @@ def _read_quota(group: Path) -> float | None:
             quota, period = ((group / name).read_text().strip() for name in names)
         except OSError:
             return None
-    limited = quota.isdigit() and period.isdigit() and int(period) > 0  # else "max" or -1
+    limited = quota.isdigit() and period.isdigit() and int(period) > 0  # otherwise "max" or -1
     return int(quota) / int(period) if limited else None
 
 
 def count_cores_and_sockets(cpus: set[int], root: Path = CPUS) -> tuple[int, int]:
-    """Count the physical cores and sockets of these CPUs; where the kernel is silent, each CPU is a core."""
+    """Count the physical cores and sockets of these CPUs; without kernel data, each CPU is a core."""
     cores, sockets = set(), set()
     for cpu in cpus:
         where = root / f"cpu{cpu}" / "topology"
@@ -157,7 +157,7 @@ def count_cores_and_sockets(cpus: set[int], root: Path = CPUS) -> tuple[int, int
 
 
 def count_threads_per_core(cpus: set[int], root: Path = CPUS) -> int:
-    """Count the hardware threads of these CPUs' cores, the least of all; where the kernel is silent, one."""
+    """Count the hardware threads per core of these CPUs, the least of all; one without kernel data."""
     counts = []
     for cpu in cpus:
         try:
@@ -169,28 +169,28 @@ def count_threads_per_core(cpus: set[int], root: Path = CPUS) -> int:
 
 
 def read_usable_threads() -> int:
-    """Read how many hardware threads of each core this process may use; one where a quota allows no more."""
+    """Read how many hardware threads of each core this process may use; one if a quota allows no more."""
     cpus, quota = os.sched_getaffinity(0), read_quota_cpus()
     return 1 if quota and quota < len(cpus) else count_threads_per_core(cpus)
 
 
 def read_cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
-    """Read the processor's name as the kernel gives it, and as ``mpicost`` records it.
+    """Read the processor's name from the kernel, as ``mpicost`` records it.
 
-    The model's; where there is none, what POWER, ARM or RISC-V tell of the first processor; else
-    ``unknown`` and the kind of machine.
+    It is the model name; else facts of the first processor on POWER, ARM or RISC-V; else ``unknown`` and the
+    kind of machine.
     """
     try:
         lines = path.read_text(errors="replace").split("\n")
     except OSError:
         lines = []
-    told: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, _, value in (line.partition(":") for line in lines):
         if value.strip(" \t"):
-            told.setdefault(name.rstrip(" \t"), value.strip(" \t"))
-    facts = next((each for each in NAMING if each[0] in told), ())
-    joined = ", ".join(f"{fact} {told[fact]}" for fact in facts if fact in told)
-    name = told.get("model name") or joined or f"unknown {platform.machine()}"
+            values.setdefault(name.rstrip(" \t"), value.strip(" \t"))
+    facts = next((rule for rule in NAMING if rule[0] in values), ())
+    joined = ", ".join(f"{fact} {values[fact]}" for fact in facts if fact in values)
+    name = values.get("model name") or joined or f"unknown {platform.machine()}"
     return name.encode()[:NAME_BYTES].decode(errors="replace")
 
 
@@ -206,7 +206,7 @@ def read_firmware(folder: Path = Path("/sys/class/dmi/id")) -> str:
 
 
 def read_cpu_times(path: Path = Path("/proc/stat")) -> tuple[int, int]:
-    """Read the idle and all clock ticks of all CPUs since the machine started; zeros where they are unknown."""
+    """Read the idle and total clock ticks of all CPUs since the machine started; zeros if unknown."""
     try:
         ticks = [int(word) for word in path.read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
@@ -221,7 +221,7 @@ def compute_busy_share(before: tuple[int, int], after: tuple[int, int]) -> float
 
 
 def read_machine() -> Machine:
-    """Look at the machine this process runs on."""
+    """Read the facts of the machine that this process runs on."""
     cpus = os.sched_getaffinity(0)
     cores, sockets = count_cores_and_sockets(cpus)
     quota = read_quota_cpus()
@@ -239,40 +239,40 @@ def read_machine() -> Machine:
 
 
 WORDS_PER_LINE = 8  #: of 8 bytes
-UNKNOWN_SECONDS = 0.1  #: of a flush where the kernel does not tell the caches
+UNKNOWN_SECONDS = 0.1  #: of a flush if the caches are unknown
 
 
 def compute_flush_bytes(machine: Machine, ranks: int = 1) -> int:
     """Compute the bytes that each rank of a node walks through to flush its caches; 0 if unknown.
 
-    Its share of twice the last-level cache, and twice the second level, as ``flush_needed`` of the suite has it
-    for ranks that are spread over the node.
+    It is the rank's share of twice the last-level cache, plus twice the second level, like ``flush_needed`` of
+    the suite for ranks that are spread over the node.
     """
-    last = max(machine.caches, key=lambda each: each.level, default=None)
+    last = max(machine.caches, key=lambda cache_: cache_.level, default=None)
     if last is None:
         return 0
     sharing = max(1, ranks * last.shared_by // machine.hardware_threads)
-    second = sum(each.bytes for each in machine.caches if each.level == 2 and last.level > 2)
+    second = sum(cache_.bytes for cache_ in machine.caches if cache_.level == 2 and last.level > 2)
     return -(-2 * last.bytes // sharing) + 2 * second
 
 
 @cache
 def measure_flush_seconds() -> float:
-    """Walk once as a trial of mpicost does, on this machine. Takes up to some tenths of a second."""
-    import numpy as np  # here: who reads a site file does not wait for it
+    """Time one flush as in a trial of mpicost, on this machine. Takes up to some tenths of a second."""
+    import numpy as np  # imported here, so that readers of site files do not wait for it
 
     size = compute_flush_bytes(read_machine())
     if not size:
         return UNKNOWN_SECONDS
-    words = np.ones(size // 8, dtype=np.uint64)  # ones: pages of zeros would share one page
+    words = np.ones(size // 8, dtype=np.uint64)  # ones, because pages of zeros would share one page
     begin = perf_counter()
     words[::WORDS_PER_LINE] += np.uint64(1)
     return perf_counter() - begin
 
 
-LIMITS = "limits"  #: in run records, and a circumstance, of launches that tell them
+LIMITS = "limits"  #: in run records, and a circumstance, of launches that record them
 UNLIMITED = "unlimited"
-#: The letter of ``ulimit``, in the order in which they are told, with the words for it.
+#: Letters of ``ulimit`` with their names, in the order of descriptions.
 NAMES = {
     "l": "locked memory",
     "v": "address space",
@@ -281,15 +281,15 @@ NAMES = {
     "c": "CPUs of a quota",
 }
 KIBIBYTES = "lv"
-#: Above this number a launch does not come near the limit. The kernel derives that of processes from the
-#: memory, which differs a little between equal nodes.
+#: A launch does not come near a limit above this number. The kernel derives that of processes from the memory,
+#: which differs a little between equal nodes.
 AMPLE = {"n": 4096, "u": 4096}
 
 
 def write_limits_command(path: Path, quota: int | None) -> str:
-    """Return the command of bash that writes the limits of its shell into a file, a letter and a number a line.
+    """Return the bash command that writes the limits of its shell to a file, one letter and number per line.
 
-    :param quota: CPUs that a quota allows; None without one, or where it is not known.
+    :param quota: CPUs that a quota allows; None without one, or if unknown.
     """
     letters = [letter for letter in NAMES if letter != "c"]
     lines = [f'echo "{letter} $(ulimit -S{letter})"' for letter in letters]
@@ -298,13 +298,13 @@ def write_limits_command(path: Path, quota: int | None) -> str:
 
 
 def read_limits(path: Path) -> dict[str, str]:
-    """Read the limits of a launch as an entry of its run record; empty where its job script wrote none."""
+    """Read the limits of a launch as an entry of its run record; empty if its job script wrote none."""
     try:
-        told = dict(line.split(" ", 1) for line in files.read_text(path).splitlines())
+        limits = dict(line.split(" ", 1) for line in files.read_text(path).splitlines())
     except (OSError, ValueError):
         return {}
-    said = describe_limits(told)
-    return {LIMITS: said} if said else {}
+    description = describe_limits(limits)
+    return {LIMITS: description} if description else {}
 
 
 def describe_limits(told: Mapping[str, str]) -> str:
@@ -330,18 +330,18 @@ def describe_own_limits(quota: int | None) -> str:
         "n": resource.RLIMIT_NOFILE,
         "u": resource.RLIMIT_NPROC,
     }
-    told = {}
+    limits = {}
     for letter, kind in kinds.items():
         soft = resource.getrlimit(kind)[0]
         unit = 1024 if letter in KIBIBYTES else 1
-        told[letter] = UNLIMITED if soft == resource.RLIM_INFINITY else str(soft // unit)
-    return describe_limits(told | ({"c": str(quota)} if quota else {}))
+        limits[letter] = UNLIMITED if soft == resource.RLIM_INFINITY else str(soft // unit)
+    return describe_limits(limits | ({"c": str(quota)} if quota else {}))
 
 
 def is_within_limits(limits: Mapping[str, int], routine: str, size: int, processes: int) -> bool:
-    """Return whether the site's limits allow a routine with so many processes.
+    """Return whether the site's limits allow a routine with this number of processes.
 
-    A limit is of a routine (``scan_min``), or of one at a size (``alltoall:1000``).
+    A limit is for a routine (``scan_min``), or for one at a size (``alltoall:1000``).
     """
     return all(processes <= limits.get(key, processes) for key in (routine, f"{routine}:{size}"))
 
@@ -349,13 +349,13 @@ def is_within_limits(limits: Mapping[str, int], routine: str, size: int, process
 def find_unknown_limits(
     limits: Mapping[str, int], tables: Sequence[Mapping[str, Sequence[int]]]
 ) -> Iterator[tuple[str, set[str]]]:
-    """Find the keys of a site's limits that limit nothing, each with those to choose from.
+    """Find the keys of a site's limits that limit nothing, each with the possible keys.
 
-    :param tables: sizes in bytes of the routines that a check measures, of each check.
+    :param tables: for each check, the sizes in bytes of the routines that it measures.
     """
     routines = {name for table in tables for name in table}
     sized = {f"{name}:{size}" for table in tables for name, sizes in table.items() for size in sizes}
     for key in limits:
         if key not in routines | sized:
-            own = {each for each in sized if each.startswith(f"{key.partition(':')[0]}:")}
-            yield key, own or routines
+            siblings = {name for name in sized if name.startswith(f"{key.partition(':')[0]}:")}
+            yield key, siblings or routines

@@ -1,1 +1,1 @@
-"""Reads a site file in a process of its own and finds every fault in it."""
+"""Read a site file in a separate process and find every fault in it."""

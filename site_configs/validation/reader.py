@@ -1,9 +1,9 @@
-"""Read a site file and collect all that is wrong in it, where ReFrame stops at the first fault.
+"""Read a site file and collect all of its faults, whereas ReFrame stops at the first one.
 
-    python -m site_configs.validation.reader FILE RESULT
+  python -m site_configs.validation.reader FILE RESULT
 
-A process of its own, since a site file is a program: whatever it does, it does it there. RESULT gets what was
-read, as JSON. ``site_configs.validation.rules`` judges it.
+It runs in a separate process, because a site file is a program and may do anything. The contents are written to
+RESULT as JSON. ``site_configs.validation.rules`` judges them.
 """
 
 import ctypes
@@ -33,12 +33,12 @@ from site_configs.validation.reading import SiteFault, SiteReading
 
 
 def copy_plain(thing: Any) -> Any:
-    """Copy a value down to plain lists, mappings, texts and numbers."""
+    """Copy a value as plain lists, mappings, texts and numbers."""
     return json.loads(json.dumps(thing, default=str))
 
 
 def find_changes(made: Any, now: Any, where: str = "") -> Iterator[str]:
-    """Find the places at which something was changed or removed; an added key is none."""
+    """Find the places that were changed or removed; an added key does not count."""
     if isinstance(made, dict) and isinstance(now, dict):
         for key, value in made.items():
             place = f"{where}.{key}" if where else key
@@ -50,12 +50,12 @@ def find_changes(made: Any, now: Any, where: str = "") -> Iterator[str]:
         yield where
 
 
-#: Arguments that are lists: of a text given in the place of one, every letter would count.
+#: Arguments that are lists: a text instead of one would be taken letter by letter.
 LISTS = ("access", "environments", "hostnames", "modules", "partitions")
 
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
-#: What a site file is made of.
+#: The functions and classes of which a site file consists.
 PIECES = ("environment", "partition", "site", "Topology")
 
 
@@ -68,17 +68,17 @@ def list_partition_keys() -> set[str]:
 
 @dataclass
 class Call:
-    """One call of a piece in a site file, before it is made."""
+    """One call in a site file, before it is executed."""
 
     name: str
     parameters: Mapping[str, inspect.Parameter]
     args: Sequence[Any]
     kwargs: dict[str, Any]
-    more: set[str] = field(default_factory=set)  #: keys beside the parameters
+    more: set[str] = field(default_factory=set)  #: keys besides the parameters
 
     @property
     def bound(self) -> dict[str, Any]:
-        """Every argument by its name."""
+        """All arguments by name."""
         return dict(zip(self.parameters, self.args, strict=False)) | self.kwargs
 
     @property
@@ -86,41 +86,43 @@ class Call:
         return f"{self.name} {self.bound.get('name', '')}".strip()
 
     def correct(self) -> Iterator[str]:
-        """Find what is wrong with the arguments, and replace it by values with which reading can go on."""
+        """Find wrong arguments, and replace them by values with which reading can continue."""
         title = f"{self.name} {self.bound['name']!r}" if "name" in self.bound else self.name
-        known = {name for name in self.parameters if name != "more"} | self.more
-        unknown = [word for word in self.kwargs if word not in known]
+        allowed = {name for name in self.parameters if name != "more"} | self.more
+        unknown = [word for word in self.kwargs if word not in allowed]
         for word in unknown:
-            yield f"{title}: {word}: is not known; {propose_or_list(word, known)}"
+            yield f"{title}: {word}: is not known; {propose_or_list(word, allowed)}"
             del self.kwargs[word]
         for word in LISTS:
             value = self.kwargs.get(word, [])
             if not isinstance(value, list | tuple):
                 yield f"{title}: {word}: write a list: [{value!r}]"
                 self.kwargs[word] = [value] if isinstance(value, str) else []
-        if not unknown:  # else one of those is what is missing
+        if not unknown:  # otherwise one of those is the missing one
             yield from (f"{title}: {word}: is missing" for word in self.missing())
 
     def missing(self) -> list[str]:
-        """Return the parameters without a value that must have one."""
+        """Return the required parameters without a value."""
         return [
             name
-            for name, each in self.parameters.items()
-            if each.default is each.empty and each.kind != each.VAR_KEYWORD and name not in self.bound
+            for name, parameter in self.parameters.items()
+            if parameter.default is parameter.empty
+            and parameter.kind != parameter.VAR_KEYWORD
+            and name not in self.bound
         ]
 
     def stand_in(self) -> Any:
-        """Return a placeholder for what a wrong call cannot make."""
+        """Return a placeholder for the result of a wrong call."""
         if self.name == "Topology":
             return Topology(1)
         named = {"name": str(self.bound.get("name", ""))}
         if self.name == "partition":
             named_there = self.bound.get("environments", ())
-            return named | {"environs": [each for each in named_there if isinstance(each, str)]}
+            return named | {"environs": [word for word in named_there if isinstance(word, str)]}
         if self.name == "site":
-            own = {each: list(self.bound.get(each, ())) for each in ("partitions", "environments")}
-            system = named | {"partitions": own["partitions"], "hostnames": []}
-            return {"systems": [system], "environments": own["environments"]}
+            parts = {word: list(self.bound.get(word, ())) for word in ("partitions", "environments")}
+            system = named | {"partitions": parts["partitions"], "hostnames": []}
+            return {"systems": [system], "environments": parts["environments"]}
         return named
 
 
@@ -128,7 +130,7 @@ CHECKS = Path(__file__).resolve().parents[2] / "reframe_checks"
 
 
 def describe_plain(path: Path) -> str:
-    """Describe a configuration that ReFrame takes and that is no site file, with the command that tries it."""
+    """Describe a plain ReFrame configuration, with the command that tries it."""
     command = f"reframe -C {quote_word(str(path))} -c {quote_word(str(CHECKS))} --dry-run"
     return (
         "site_configuration: is a configuration of ReFrame's own, and no site file: site check cannot check "
@@ -137,18 +139,18 @@ def describe_plain(path: Path) -> str:
 
 
 class Reader:
-    """Runs one site file with the pieces it is made of replaced by ones that collect faults."""
+    """Run one site file with its functions replaced by ones that collect faults."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.reading = SiteReading()
-        self.made: list[Any] = []  #: every result of the pieces; others are written by hand
-        self.copies: list[Any] = []  #: each as it was made
-        self.as_made = True  #: whether the results are as they were made
-        self.plain = False  #: whether the file has a configuration, and nothing of it is made of our pieces
+        self.made: list[Any] = []  #: all results of our functions; others are written by hand
+        self.copies: list[Any] = []  #: copies of the results as they were made
+        self.as_made = True  #: whether the results are unchanged
+        self.plain = False  #: whether the file has a configuration that uses none of our functions
 
     def read(self) -> SiteReading:
-        """Read the site as far as it can be read."""
+        """Read the site as far as possible."""
         with ExitStack() as stack:
             for name in PIECES:
                 piece = getattr(common, name)
@@ -165,26 +167,26 @@ class Reader:
 
     def run(self) -> None:
         try:
-            found = runpy.run_path(str(self.path)).get("site_configuration")
+            configuration = runpy.run_path(str(self.path)).get("site_configuration")
         except SyntaxError as error:
             self.fault(error.lineno or 0, f"is no Python: {error.msg}")
         except (Exception, SystemExit) as error:
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno or 0 for frame in frames if frame.filename == str(self.path)]
-            told = isinstance(error, common.SiteError)
+            is_site_error = isinstance(error, common.SiteError)
             if isinstance(error, common.NotInstalledError):
                 self.reading.not_installed = str(error)
-            what = str(error) if told else f"{type(error).__name__}: {error}"
+            what = str(error) if is_site_error else f"{type(error).__name__}: {error}"
             self.fault(lines[-1] if lines else 0, " ".join(what.split()))
         else:
-            for text in self.changed(found):
+            for text in self.changed(configuration):
                 self.fault(0, f"site_configuration: {text}")
-            well = self.is_made(found) and self.as_made
-            self.plain = isinstance(found, dict) and not self.made
-            self.reading.configuration = found if well else None
+            well = self.is_made(configuration) and self.as_made
+            self.plain = isinstance(configuration, dict) and not self.made
+            self.reading.configuration = configuration if well else None
 
     def collecting(self, function: Callable, name: str, more: set[str]) -> Callable:
-        """Wrap a function: a wrong call becomes a fault, and returns a value with which reading can go on."""
+        """Wrap a function so that a wrong call is recorded as a fault and returns a usable placeholder."""
         parameters = inspect.signature(function).parameters
 
         @functools.wraps(function, updated=())
@@ -209,7 +211,7 @@ class Reader:
         return make
 
     def changed(self, thing: Any) -> Iterator[str]:
-        """Return the places at which a thing was changed after a function of ours made and checked it."""
+        """Return the places at which an object was changed after our function made and checked it."""
         for made, copy in zip(self.made, self.copies, strict=True):
             if thing is made:
                 for where in find_changes(copy, copy_plain(thing)):
@@ -218,21 +220,21 @@ class Reader:
 
     def is_made(self, thing: Any) -> bool:
         """Return whether one of our functions made it."""
-        return any(thing is each for each in self.made)
+        return any(thing is made for made in self.made)
 
     def by_hand(self, call: Call) -> Iterator[str]:
-        """Return the parts of a site that none of our functions made, and whose facts checks would miss."""
+        """Return the parts of a site that none of our functions made, so that checks would lack their facts."""
         for word in ("partitions", "environments") if call.name == "site" else ():
-            own = [each for each in call.kwargs.get(word, ()) if self.is_made(each)]
-            if len(own) < len(call.kwargs.get(word, ())):
+            parts = [part for part in call.kwargs.get(word, ()) if self.is_made(part)]
+            if len(parts) < len(call.kwargs.get(word, ())):
                 yield f"site {call.bound.get('name')!r}: {word}: make each with {word[:-1]}(...)"
-            call.kwargs[word] = own
-            for each in own:
-                title = f"{word[:-1]} {each['name']!r}" if "name" in each else word
-                yield from (f"{title}: {text}" for text in self.changed(each))
+            call.kwargs[word] = parts
+            for part in parts:
+                title = f"{word[:-1]} {part['name']!r}" if "name" in part else word
+                yield from (f"{title}: {text}" for text in self.changed(part))
 
     def line_of_call(self) -> int:
-        """Return the line of the site file that is being run."""
+        """Return the current line of the site file."""
         frame: FrameType | None = sys._getframe()
         while frame and frame.f_code.co_filename != str(self.path):
             frame = frame.f_back
@@ -253,12 +255,12 @@ class Reader:
 
 
 def main(path: str, result: str) -> None:
-    """Read one site file and write down what it says."""
+    """Read one site file and write down its contents."""
     reading = Reader(Path(path)).read()
     Path(result).write_text(json.dumps(asdict(reading), default=str))
 
 
 if __name__ == "__main__":
-    # A file that does not end does not outlive the one who wants to know.
+    # An endless file must not outlive the process that reads it.
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""What a process of ``site_configs.validation.reader`` has read of a site file. ReFrame is not imported."""
+"""The contents of a site file as read by ``site_configs.validation.reader``. ReFrame is not imported."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,7 @@ from postprocess.base.strict_json import parse_json
 
 @dataclass(frozen=True, order=True)
 class SiteFault:
-    """One thing that is wrong, with the line of the site file; 0 where it is of no line."""
+    """One fault, with its line in the site file; 0 if it has no line."""
 
     line: int
     text: str
@@ -17,19 +17,19 @@ class SiteFault:
 
 @dataclass
 class SiteReading:
-    """What a site file says."""
+    """The contents of a site file."""
 
     faults: list[SiteFault] = field(default_factory=list)
     #: ReFrame's configuration of the one system; None if the file makes none.
     configuration: dict[str, Any] | None = None
     #: Line of each call, by ``environment NAME``, ``partition NAME``, ``site NAME``.
     lines: dict[str, int] = field(default_factory=dict)
-    #: Calls that were wrong, so that no other fault is made of what they stand for.
+    #: Wrong calls, so that no further fault is derived from their placeholders.
     broken: list[str] = field(default_factory=list)
     #: Names that the site's ReFrame knows.
     launchers: list[str] = field(default_factory=list)
     schedulers: list[str] = field(default_factory=list)
-    #: What the file needs and this machine has not, and how to get it.
+    #: What the file needs and this machine lacks, and how to get it.
     not_installed: str = ""
     #: Parts of backends that cannot be used here, and why (Flux without its Python package).
     unusable: dict[str, str] = field(default_factory=dict)
@@ -42,5 +42,5 @@ class SiteReading:
 
 
 def parse_reading(text: str) -> SiteReading:
-    """Parse what :func:`site_configs.validation.reader.main` wrote."""
+    """Parse the output of :func:`site_configs.validation.reader.main`."""
     return parse_record(parse_json(text), SiteReading, exact=True)

@@ -1,4 +1,4 @@
-"""Find contradictions within a site file, and between it and the machine that it is for."""
+"""Find contradictions within a site file, and between it and its machine."""
 
 import os
 import platform
@@ -46,52 +46,52 @@ class DeclaredEntry:
 def list_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
     configuration = reading.configuration or {}
     if kind == "partition":
-        found = [each for system in configuration["systems"] for each in system["partitions"]]
+        entries = [entry for system in configuration["systems"] for entry in system["partitions"]]
     else:
-        found = configuration["environments"]
-    return [DeclaredEntry(kind, each, reading.lines.get(f"{kind} {each['name']}", 0)) for each in found]
+        entries = configuration["environments"]
+    return [DeclaredEntry(kind, entry, reading.lines.get(f"{kind} {entry['name']}", 0)) for entry in entries]
 
 
 def select_sound(reading: SiteReading, found: Sequence[DeclaredEntry]) -> list[DeclaredEntry]:
-    """Select those of the entries that were made without a fault."""
+    """Select the entries that were made without a fault."""
     return [entry for entry in found if f"{entry.kind} {entry.name}" not in reading.broken]
 
 
 def find_site_faults(reading: SiteReading) -> list[SiteFault]:
-    """Find everything that is wrong with a site file, as far as the file itself tells."""
+    """Find everything that is wrong with a site file, as far as the file itself shows."""
     if reading.configuration is None:
         return sorted(reading.faults)
     partitions, environments = (list_entries(reading, kind) for kind in ("partition", "environment"))
-    found = [*reading.faults, *check_unique_names(partitions), *check_unique_names(environments)]
-    found += check_declared(partitions, environments)
-    own, mpis = select_sound(reading, partitions), select_sound(reading, environments)
-    for partition in own:
-        found += check_registered(partition, "scheduler", partition.data["scheduler"], reading)
-        found += check_topology(partition)
+    faults = [*reading.faults, *check_unique_names(partitions), *check_unique_names(environments)]
+    faults += check_declared(partitions, environments)
+    sound, mpis = select_sound(reading, partitions), select_sound(reading, environments)
+    for partition in sound:
+        faults += check_registered(partition, "scheduler", partition.data["scheduler"], reading)
+        faults += check_topology(partition)
     for environment in mpis:
         launcher = environment.extras["launcher"]
-        found += (
+        faults += (
             check_registered(environment, "launcher", launcher, reading) if isinstance(launcher, str) else []
         )
-        found += check_family(environment)
-    for partition in own:
-        found += check_simulated(partition, mpis)
+        faults += check_family(environment)
+    for partition in sound:
+        faults += check_simulated(partition, mpis)
     for one, two in combinations(mpis, 2):
-        found += is_ambiguous(one, two)
-    return sorted(set(found))
+        faults += is_ambiguous(one, two)
+    return sorted(set(faults))
 
 
 def check_unique_names(found: Sequence[DeclaredEntry]) -> Iterator[SiteFault]:
-    """Check that no name is there twice: ReFrame would take one of the two and say nothing."""
+    """Check that names are unique: ReFrame would silently use one of two equal ones."""
     for number, entry in enumerate(found):
-        if entry.name in {each.name for each in found[:number]}:
+        if entry.name in {earlier.name for earlier in found[:number]}:
             yield entry.fault("name", "is there twice; give each its own")
 
 
 def check_declared(
     partitions: Sequence[DeclaredEntry], environments: Sequence[DeclaredEntry]
 ) -> Iterator[SiteFault]:
-    """Find environments that a partition names without a declaration, and the other way round."""
+    """Find environments that a partition names without a declaration, and unused declarations."""
     known_names = {entry.name for entry in environments}
     used = {name for entry in partitions for name in entry.data["environs"]}
     if not partitions:
@@ -122,7 +122,7 @@ def check_topology(partition: DeclaredEntry) -> Iterator[SiteFault]:
     """Find counts of a partition that contradict each other."""
     cores, sockets = partition.extras["cores_per_node"], partition.data["processor"]["num_sockets"]
     local = not registry.find_scheduler(partition.data["scheduler"]).batch
-    if cores % sockets and not local:  # of a machine of one's own a part may be lent
+    if cores % sockets and not local:  # a container may have only a part of a local machine
         fix = f"write a multiple of {sockets}, such as {cores - cores % sockets}"
         yield partition.fault("topology", f"cores_per_node={cores} is not divisible by sockets; {fix}")
     nodes = partition.extras["nodes"]
@@ -148,23 +148,24 @@ def check_family(environment: DeclaredEntry) -> Iterator[SiteFault]:
     """Find a library text of another family, or a misspelt family."""
     named, library = environment.extras["family"], environment.extras["library"]
     known_families = [name for name, _ in FAMILIES]
-    told, _ = identify_library(library)
-    if told not in ("unknown", named):
-        what = f"{named!r}, but library={library!r} is that of {told}"
-        yield environment.fault("family", f"{what}; write {told!r}, or what that library says of itself")
+    identified, _ = identify_library(library)
+    if identified not in ("unknown", named):
+        what = f"{named!r}, but library={library!r} is that of {identified}"
+        yield environment.fault("family", f"{what}; write {identified!r}, or what that library says of itself")
     elif named not in known_families and "did you mean" in (fix := propose_or_list(named, known_families)):
         yield environment.fault("family", f"{named!r} is not known; {fix}")
 
 
 def is_ambiguous(one: DeclaredEntry, two: DeclaredEntry) -> Iterator[SiteFault]:
-    """Check whether two MPIs would pass as each other: then the proof of the right one proves nothing.
+    """Check whether two MPIs could pass as each other, which would make the library text worthless.
 
-    Two environments of one installation (with other variables) are well, and two builds of one whole version
-    (by two compilers) cannot be told apart by what they say. An absolute path of a wrapper is proof enough.
+    Two environments of one installation (with other variables) are fine, and two builds of one full version (by
+    two compilers) cannot be distinguished by their version strings. An absolute path of a wrapper is proof
+    enough.
     """
-    places = [(each.extras["mpicc"], tuple(each.data["modules"])) for each in (one, two)]
+    places = [(entry.extras["mpicc"], tuple(entry.data["modules"])) for entry in (one, two)]
     absolute = all(Path(mpicc).is_absolute() for mpicc, _ in places)
-    first, second = (" ".join(each.extras["library"].split()) for each in (one, two))
+    first, second = (" ".join(entry.extras["library"].split()) for entry in (one, two))
     same_version = first == second and is_whole_version(first)
     if places[0] == places[1] or absolute or same_version or not (first in second or second in first):
         return
@@ -173,9 +174,9 @@ def is_ambiguous(one: DeclaredEntry, two: DeclaredEntry) -> Iterator[SiteFault]:
 
 
 def is_whole_version(library: str) -> bool:
-    """Return whether the text names one release: three numbers, or two of Intel MPI, which counts by years."""
-    found, version = identify_library(library)
-    return len(version.split(".")) >= (2 if found == "intel-mpi" else 3)
+    """Return whether the text names one release: three numbers, or two for Intel MPI, which counts by years."""
+    family, version = identify_library(library)
+    return len(version.split(".")) >= (2 if family == "intel-mpi" else 3)
 
 
 LOAD_SECONDS = 60  #: for loading modules and looking for a compiler wrapper
@@ -183,19 +184,19 @@ LOAD_SECONDS = 60  #: for loading modules and looking for a compiler wrapper
 
 @dataclass(frozen=True)
 class LocalMachine:
-    """The machine on which a site file is looked at."""
+    """The machine on which a site file is checked."""
 
     cores: int
     modules: module_systems.ModuleSystem
     scheduler: Scheduler | None = None
     silent: str = ""  #: why the scheduler does not answer, if it does not
-    #: variables that choose the cluster or server that was asked, by the first partition that names one
+    #: variables that choose the cluster or server to ask, from the first partition that names one
     choice: Mapping[str, str] = field(default_factory=dict)
-    threads_per_core: int = 1  #: that this process may use
+    threads_per_core: int = 1  #: usable by this process
     _refused: dict[tuple[str, ...], list[RefusedOption]] = field(default_factory=dict, compare=False)
 
     def find_refused_options(self, access: Sequence[str]) -> list[RefusedOption]:
-        """Find the options of a job that the scheduler refuses, which is asked once."""
+        """Find the options of a job that the scheduler refuses; it is asked once per list."""
         if not self.scheduler or not self.scheduler.batch:
             return []
         asked = tuple(access)
@@ -205,7 +206,7 @@ class LocalMachine:
 
 
 def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
-    """Look at this machine; its modules are those of this shell, or else of a login shell."""
+    """Inspect this machine; its modules are those of this shell, or else of a login shell."""
     here = module_systems.module_system(os.environ)
     modules = (
         module_systems.module_system(module_systems.read_login_environment()) if here.name == "nomod" else here
@@ -215,42 +216,42 @@ def inspect_machine(reading: SiteReading | None = None) -> LocalMachine:
     choices = map(find_partition_choice, system["partitions"])
     choice = next(filter(None, choices), {})
     try:
-        found = registry.detect_scheduler(environment=choice)
+        scheduler = registry.detect_scheduler(environment=choice)
     except registry.SchedulerError as error:
         return LocalMachine(cores, modules, silent=str(error), choice=choice, threads_per_core=threads)
-    return LocalMachine(cores, modules, found, choice=choice, threads_per_core=threads)
+    return LocalMachine(cores, modules, scheduler, choice=choice, threads_per_core=threads)
 
 
 def find_partition_choice(partition: Mapping[str, Any]) -> dict[str, str]:
-    """Find the cluster or server that a partition's options name, as variables; empty for the default one."""
+    """Return the cluster or server in a partition's options, as variables; empty for the default one."""
     return registry.find_scheduler(partition["scheduler"]).find_choice(partition.get("access", []))
 
 
 def is_here(reading: SiteReading, host: str | None = None) -> bool:
-    """Return whether this host is one of the site's, by the site's own patterns."""
+    """Return whether this host matches the site's own patterns."""
     system = (reading.configuration or {})["systems"][0]
     return any(re.match(pattern, host or platform.node()) for pattern in system["hostnames"])
 
 
 def find_machine_faults(reading: SiteReading, here: LocalMachine) -> list[SiteFault]:
-    """Find every difference between the file and the machine."""
+    """Find all contradictions between the file and the machine."""
     partitions, environments = (
         select_sound(reading, list_entries(reading, kind)) for kind in ("partition", "environment")
     )
-    found = list(check_modules(reading, here))
+    faults = list(check_modules(reading, here))
     for partition in partitions:
         batch = registry.find_scheduler(partition.data["scheduler"]).batch
-        found += check_batch_partition(partition, here) if batch else check_local_partition(partition, here)
-    if not found:  # else nothing could be loaded
+        faults += check_batch_partition(partition, here) if batch else check_local_partition(partition, here)
+    if not faults:  # otherwise nothing could be loaded
         for environment in environments:
-            found += [*check_wrapper(environment, reading), *check_prefix(environment)]
+            faults += [*check_wrapper(environment, reading), *check_prefix(environment)]
     for environment in environments:
-        found += check_programs(environment)
-    return sorted(set(found))
+        faults += check_programs(environment)
+    return sorted(set(faults))
 
 
 def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFault]:
-    """Find whether the site names another module system than the machine's."""
+    """Check whether the site names another module system than the machine's."""
     system = (reading.configuration or {})["systems"][0]
     named = system.get("modules_system", "nomod")
     if named in ("nomod", "spack", here.modules.name):
@@ -265,7 +266,7 @@ def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFaul
 
 
 def check_local_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
-    """Find a partition without scheduler that is larger than this machine; simulated ones may be."""
+    """Find a partition without a scheduler that is larger than this machine, unless it is simulated."""
     cores = partition.extras["cores_per_node"]
     if cores > here.cores and not partition.extras["exact"]:
         fix = f"write {here.cores}, or run with --oversubscribe"
@@ -274,32 +275,32 @@ def check_local_partition(partition: DeclaredEntry, here: LocalMachine) -> Itera
 
 
 def check_threads(partition: DeclaredEntry, there: int, where: str) -> Iterator[SiteFault]:
-    """Check that cores have the hardware threads that are declared; simulated ones may have any."""
+    """Check that cores have the declared hardware threads; simulated ones may have any number."""
     threads = partition.extras.get("threads_per_core", 1)
     if threads > there and not partition.extras["exact"]:
         yield partition.fault("topology", f"threads_per_core={threads}, and {where} {there}; write {there}")
 
 
 def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
-    """Find what the scheduler contradicts."""
+    """Find contradictions between a partition and the scheduler."""
     backend, scheduler = partition.data["scheduler"], here.scheduler
     if here.silent:
         yield partition.fault("scheduler", f"{backend!r} does not answer: {here.silent}")
     elif scheduler is None:
         yield partition.fault("scheduler", f"{backend!r}: no scheduler is on this machine's search path")
-    elif said := scheduler.find_backend_fault(backend):
-        yield partition.fault("scheduler", said)
+    elif fault := scheduler.find_backend_fault(backend):
+        yield partition.fault("scheduler", fault)
     elif scheduler.queues and find_partition_choice(partition.data) == dict(here.choice):
         yield from check_queue(partition, here, scheduler)
 
 
 def check_queue(partition: DeclaredEntry, here: LocalMachine, scheduler: Scheduler) -> Iterator[SiteFault]:
-    """Find what the queue that the partition's options name does not have, and what options it refuses."""
+    """Find what the queue in the partition's options does not have, and options that it refuses."""
     name = scheduler.find_queue_name(partition.data["access"])
     queue = scheduler.queue(name) if name else find_default_queue(scheduler)
     if queue is None:
         if name:
-            fix = propose_or_list(name, [each.name for each in scheduler.queues])
+            fix = propose_or_list(name, [known.name for known in scheduler.queues])
             what = f"{scheduler.title} has no partition {name!r} that is up; {fix}"
             yield partition.fault("access", what)
         return
@@ -310,12 +311,12 @@ def check_queue(partition: DeclaredEntry, here: LocalMachine, scheduler: Schedul
 
 
 def find_default_queue(scheduler: Scheduler) -> Queue | None:
-    """Find the queue of jobs that name none."""
+    """Return the queue of jobs that name none."""
     return next((queue for queue in scheduler.queues if queue.default), None)
 
 
 def check_node_counts(partition: DeclaredEntry, queue: Queue) -> Iterator[SiteFault]:
-    """Check that no more nodes or cores are declared than exist: such a job waits for ever, or is refused."""
+    """Check that the declared nodes and cores exist: such a job would wait forever, or be refused."""
     nodes, cores = (partition.extras[key] for key in ("nodes", "cores_per_node"))
     kinds = [kind for kind in queue.kinds if not kind.option or kind.option in partition.data["access"]]
     chosen = [kind for kind in kinds if kind.option] or kinds
@@ -333,7 +334,7 @@ def check_node_counts(partition: DeclaredEntry, queue: Queue) -> Iterator[SiteFa
 
 
 def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) -> int:
-    """Find the seconds of the longest job that a partition's queue takes; 0 for no limit, or none known."""
+    """Return the longest job of a partition's queue in seconds; 0 if unlimited or unknown."""
     if scheduler is None:
         return 0
     name = scheduler.find_queue_name(partition["access"])
@@ -342,7 +343,7 @@ def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) 
 
 
 def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[SiteFault]:
-    """Find modules of an environment that do not load, or a compiler wrapper that is then missing."""
+    """Find modules of an environment that do not load, or a compiler wrapper that is missing then."""
     mpicc, names = environment.extras["mpicc"], environment.data["modules"]
     if container := environment.extras.get("container"):
         load = [f"module load {' '.join(map(quote_word, names))} >&2"] if names else []
@@ -362,7 +363,7 @@ def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[
 
 
 def check_prefix(environment: DeclaredEntry) -> Iterator[SiteFault]:
-    """Spack builds with the wrapper that is in the prefix."""
+    """Check that the prefix has the compiler wrapper that Spack builds with."""
     extras = environment.extras
     if Path(extras["mpicc"]).is_absolute() or not extras["prefix"]:
         return
@@ -372,7 +373,7 @@ def check_prefix(environment: DeclaredEntry) -> Iterator[SiteFault]:
 
 
 def check_programs(environment: DeclaredEntry) -> Iterator[SiteFault]:
-    """Find benchmarks that are declared as installed and are not there."""
+    """Find benchmarks that are declared as installed but missing."""
     extras = environment.extras
     for name, folder in extras["programs"].items():
         problem = describe_missing_executables(name, folder) if extras["program_origin"][name] == SITE else ""
@@ -381,12 +382,12 @@ def check_programs(environment: DeclaredEntry) -> Iterator[SiteFault]:
 
 
 def explain_failed_command(names: Sequence[str], then: str) -> str:
-    """Explain why a command fails in a login shell with these modules; empty if it does not."""
+    """Explain why a command fails in a login shell with these modules; empty if it succeeds."""
     return explain_failure("module load", [f"module load {' '.join(map(quote_word, names))} >&2", then])
 
 
 def explain_failure(step: str, commands: Sequence[str]) -> str:
-    """Explain why these commands fail, one after the other in a login shell; empty if they do not."""
+    """Explain why these commands fail, one after the other in a login shell; empty if they succeed."""
     try:
         run_step(["bash", "-lc", " && ".join(commands)], os.environ, step, LOAD_SECONDS)
     except ProbeError as error:

@@ -1,4 +1,4 @@
-"""The site files that there are, and one of them read in a process of its own, so that no side effect stays."""
+"""Locate site files, and read one in a separate process without side effects."""
 
 import ast
 import contextlib
@@ -20,7 +20,7 @@ from site_configs.validation.reading import SiteReading, parse_reading
 
 
 def locate_site_file(source: Path, site: str) -> Path:
-    """Locate the ReFrame configuration of a site given by name or by path.
+    """Return the ReFrame configuration of a site given by name or by path.
 
     :raises UsageError: if there is none.
     """
@@ -36,14 +36,14 @@ def list_site_names(source: Path) -> list[str]:
 
 
 def is_site(path: Path) -> bool:
-    """Return whether a Python file has a ReFrame configuration in it."""
+    """Return whether a Python file contains a ReFrame configuration."""
     return "site_configuration =" in files.read_text(path, "replace")
 
 
 def find_sites_for_host(directory: Path, host: str) -> list[str]:
     """Find the site files of a directory that were written for this host, by name.
 
-    A file that names no hosts as plain text is for none in particular.
+    A file that names no hosts as plain text belongs to no host in particular.
     """
     return [
         path.stem
@@ -53,7 +53,7 @@ def find_sites_for_host(directory: Path, host: str) -> list[str]:
 
 
 def read_host_patterns(path: Path) -> Iterator[str]:
-    """Read the patterns that a file gives as ``hostnames``; none if it cannot be read."""
+    """Read the ``hostnames`` patterns of a file; none if it cannot be read."""
     try:
         tree = ast.parse(files.read_text(path))
     except (OSError, ValueError, SyntaxError):
@@ -61,13 +61,13 @@ def read_host_patterns(path: Path) -> Iterator[str]:
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     for keyword in (keyword for call in calls for keyword in call.keywords):
         if keyword.arg == "hostnames" and isinstance(keyword.value, ast.List | ast.Tuple):
-            for each in keyword.value.elts:
-                if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                    yield each.value
+            for element in keyword.value.elts:
+                if isinstance(element, ast.Constant) and isinstance(element.value, str):
+                    yield element.value
 
 
 def is_host_match(pattern: str, host: str) -> bool:
-    """Return whether a host is one that ReFrame takes the pattern for."""
+    """Return whether a host matches a pattern, as ReFrame does it."""
     try:
         return re.match(pattern, host) is not None
     except re.error:
@@ -75,15 +75,15 @@ def is_host_match(pattern: str, host: str) -> bool:
 
 
 READ_SECONDS = 30  #: for running a site file; one that asks a scheduler may take a while
-#: What a site file starts has this variable, and so is found when the file has ended.
+#: All processes of a site file have this variable, and are found by it when the file has ended.
 MARK = "PLUMBLINE_READING"
 
 
 def read_site(work: WorkDirectory, path: Path, only_looking: bool = False) -> SiteReading:
-    """Read what a site file says.
+    """Read the contents of a site file.
 
-    :param only_looking: whatever it needs need not be on this machine.
-    :raises UsageError: if it is none, does not end, or leaves processes running.
+    :param only_looking: whether what it needs may be missing from this machine.
+    :raises UsageError: if it is not one, does not end, or leaves processes running.
     """
     if path.parent == work.source / "site_configs" and not is_site(path):
         choice = ", ".join(sorted(list_site_names(work.source)))
@@ -105,17 +105,17 @@ def read_site(work: WorkDirectory, path: Path, only_looking: bool = False) -> Si
             fix = "let them end before the file does"
             raise UsageError(f"{path}: leaves processes running ({', '.join(left)}); {fix}")
         if code != 0 or not result.exists():
-            said = files.read_text(errors, "replace").strip() or f"exit code {code}"
-            why = f"ended the process that reads it: {said.splitlines()[-1]}"
+            message = files.read_text(errors, "replace").strip() or f"exit code {code}"
+            why = f"ended the process that reads it: {message.splitlines()[-1]}"
             raise UsageError(f"{path}: {why}; take out what ends it (an exit, a signal)")
         return parse_reading(files.read_text(result))
 
 
 def read_usable_site(work: WorkDirectory, path: Path, only_looking: bool = False) -> SiteReading:
-    """Read a site file of which ReFrame can make a configuration.
+    """Read a site file that yields a ReFrame configuration.
 
     :param only_looking: see :func:`read_site`
-    :raises UsageError: if it can make none, with the first fault of the file
+    :raises UsageError: if it yields none, with the first fault of the file
     """
     reading = read_site(work, path, only_looking)
     if reading.configuration is None:
@@ -128,11 +128,10 @@ def read_usable_site(work: WorkDirectory, path: Path, only_looking: bool = False
 def run_isolated(
     command: list[str], directory: Path, variables: Mapping[str, str], errors: Path
 ) -> tuple[int | None, list[str]]:
-    """Run a command; return its exit code, None if it does not end in time, and what it left running.
+    """Run a command. Return its exit code, None if it does not end in time, and the leftover processes.
 
-    What it left running is ended too.
-
-    What it prints goes to no pipe: a process that it leaves behind would hold that open.
+    Leftover processes are ended, too. Output does not go to a pipe, because a leftover process would hold that
+    open.
     """
     with errors.open("wb") as log:
         process = subprocess.Popen(

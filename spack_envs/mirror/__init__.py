@@ -1,1 +1,1 @@
-"""Everything that a machine without a network needs, in one folder."""
+"""Mirrors: one folder with everything that a machine without a network needs."""

@@ -1,4 +1,4 @@
-"""``./plumbline mirror``: makes a mirror where there is a network, and verifies one."""
+"""``./plumbline mirror``: make a mirror on a machine with a network, or verify one."""
 
 import fcntl
 import os
@@ -31,7 +31,7 @@ UNFINISHED = MissingPart("what was still to come", "mirror create did not come t
 
 
 def create_mirror(work: WorkDirectory, folder: Path, given: Sequence[GivenSource], progress: Progress) -> int:
-    """Make or complete a mirror. Returns 1 if something could not be had.
+    """Make or complete a mirror. Return 1 if a part is not available.
 
     :raises UsageError: if ``folder`` cannot become one, or a given source cannot be used.
     """
@@ -53,7 +53,7 @@ def create_mirror(work: WorkDirectory, folder: Path, given: Sequence[GivenSource
 
 
 def verify_mirror(folder: Path, progress: Progress) -> int:
-    """Verify a mirror from end to end, and say what is in it. Returns 1 if something is wrong or missing."""
+    """Verify all of a mirror, and report its contents. Return 1 if something is wrong or missing."""
     folder = folder.absolute()
     contents = manifest.read_manifest(folder)
     progress.say(f"verifying {len(contents.files)} files in {folder}")
@@ -69,7 +69,8 @@ def verify_mirror(folder: Path, progress: Progress) -> int:
 def open_manifest(folder: Path) -> Manifest:
     """Read the manifest of a mirror, or make an empty one in a folder that can become a mirror.
 
-    :raises UsageError: if it is not: a file, something else's folder, for another Python, full.
+    :raises UsageError: if it cannot: it is a file, has other contents, is for another Python, or the disk is
+    full.
     """
     if not SAFE_PATH.fullmatch(str(folder)):
         fix = "name a directory of letters, digits and _ + . - only (Spack changes others)"
@@ -96,7 +97,7 @@ def open_manifest(folder: Path) -> Manifest:
 
 @contextmanager
 def hold_mirror(folder: Path) -> Iterator[None]:
-    """Hold a mirror alone; the lock goes with the process, however it ends."""
+    """Hold a mirror exclusively; the lock ends with the process, however it ends."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with lock_errors(folder, "name a directory"):
@@ -130,20 +131,20 @@ def build_manifest(folder: Path, before: Manifest, gathered: Sequence[parts.Gath
         before,
         releases=tuple(release for part in gathered for release in part.releases),
         replaced=tuple(source for part in gathered for source in part.replaced),
-        missing=tuple(each for part in gathered for each in part.missing),
+        missing=tuple(entry for part in gathered for entry in part.missing),
         files=tuple(manifest.describe_file(folder, path) for path in paths),
     )
 
 
 def merge_manifests(result: Manifest, before: Manifest) -> Manifest:
     """Merge manifests: the earlier one stands for the parts that are still to come."""
-    known = {file.path for file in result.files}
-    later = [file for file in before.files if file.path not in known]
+    present = {file.path for file in result.files}
+    later = [file for file in before.files if file.path not in present]
     names = {release.name for release in result.releases}
     return replace(
         result,
         files=tuple(sorted([*result.files, *later], key=lambda file: file.path)),
-        releases=(*result.releases, *(each for each in before.releases if each.name not in names)),
+        releases=(*result.releases, *(release for release in before.releases if release.name not in names)),
         replaced=result.replaced or before.replaced,
         missing=(*result.missing, UNFINISHED),
     )
@@ -155,11 +156,11 @@ def write_manifest(folder: Path, contents: Manifest) -> None:
 
 
 def remove_strays(folder: Path, contents: Manifest) -> None:
-    """Remove from the folders of a mirror what does not belong to it any longer."""
-    known = {file.path for file in contents.files}
+    """Remove files from the folders of a mirror that no longer belong to it."""
+    listed = {file.path for file in contents.files}
     for name in PARTS:
         for path in manifest.list_present(folder, name):
-            if path not in known:
+            if path not in listed:
                 (folder / path).unlink()
 
 

@@ -1,6 +1,6 @@
-"""A mirror's manifest: what is in it, and that its files agree; and which mirror the user has named.
+"""A mirror's manifest and the verification of its files; and the mirror that the user has named.
 
-Standard library only: the script ``plumbline`` asks and verifies before any package is installed.
+Standard library only: the script ``plumbline`` uses it before any package is installed.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from postprocess.base.errors import UsageError
 from postprocess.base.files import open_regular, read_text
 
-INCOMING = ".incoming-"  #: what is not complete yet has a name that begins so
+INCOMING = ".incoming-"  #: prefix of names of incomplete files
 MOST_BYTES = 16_000_000  #: of a manifest
 BLOCK = 1 << 20
 NAME = "mirror.json"
@@ -30,7 +30,7 @@ VERSION = re.compile(r"[0-9][0-9A-Za-z._-]*")
 
 @dataclass(frozen=True)
 class MirrorFile:
-    """One file. ``path`` is below the mirror, with slashes."""
+    """One file. ``path`` is relative to the mirror, with slashes."""
 
     path: str
     bytes: int
@@ -49,18 +49,18 @@ class ArchivedRelease:
 
 @dataclass(frozen=True)
 class ReplacedSource:
-    """A source that stands in the place of the official one, whose checksum is another."""
+    """A source with another checksum that replaces the official one."""
 
     package: str
     version: str
-    origin: str  #: where it was taken from, in words
-    official: str  #: sha256 that the recipe asks for
+    origin: str  #: its origin in words
+    official: str  #: sha256 that the recipe requires
     sha256: str  #: its own
 
 
 @dataclass(frozen=True)
 class MissingPart:
-    """Something that a mirror should have and has not."""
+    """Something that a mirror should have but lacks."""
 
     what: str
     reason: str
@@ -68,7 +68,7 @@ class MissingPart:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is in a mirror. ``python`` and ``platform`` are those that its wheels are for."""
+    """The contents of a mirror. Its wheels are for ``python`` and ``platform``."""
 
     python: str
     platform: str
@@ -89,7 +89,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 def decode_manifest(data: bytes) -> Manifest:
     """Decode the manifest in the bytes of a file.
 
-    :raises ValueError: saying what is wrong with it, without the name of the file.
+    :raises ValueError: says what is wrong, without the name of the file.
     """
     try:
         text = json.loads(data.decode(), object_pairs_hook=build_unique_object)
@@ -114,11 +114,11 @@ def decode_manifest(data: bytes) -> Manifest:
 
 
 def build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a JSON object; refuse a key that comes twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """Build a JSON object; refuse duplicate keys."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
         raise ValueError("has a key twice")
-    return found
+    return values
 
 
 def read_word(values: dict[str, Any], key: str) -> str:
@@ -129,7 +129,7 @@ def read_word(values: dict[str, Any], key: str) -> str:
 
 
 def read_part_list(values: dict[str, Any], key: str, kind: type[Part]) -> tuple[Part, ...]:
-    """Read a list of objects of one kind, each with just its fields."""
+    """Read a list of objects of one kind, each with exactly its fields."""
     entries = values.get(key)
     if not isinstance(entries, list):
         raise ValueError(f"{key}: is not a list")
@@ -147,7 +147,7 @@ def read_part(entry: Any, where: str, kind: type[Part]) -> Part:
 
 
 def check_files(files: tuple[MirrorFile, ...]) -> None:
-    """Check that paths are unique and stay inside the mirror, and that sizes and checksums can be ones."""
+    """Check that paths are unique and inside the mirror, and that sizes and checksums are valid."""
     seen: set[str] = set()
     for file in files:
         parts = PurePosixPath(file.path).parts
@@ -171,7 +171,7 @@ def check_releases(releases: tuple[ArchivedRelease, ...], files: tuple[MirrorFil
 
 
 def check_replaced(replaced: tuple[ReplacedSource, ...]) -> None:
-    """Check that names can be a package and a version: recipes are written with them."""
+    """Check that names are valid packages and versions, because recipes are written with them."""
     for source in replaced:
         names = PACKAGE.fullmatch(source.package) and VERSION.fullmatch(source.version)
         if not names or not is_sha256(source.sha256):
@@ -184,11 +184,11 @@ def is_sha256(text: str) -> bool:
 
 
 class MirrorError(UsageError):
-    """A mirror that must not be used. One line: which file of it, what is wrong, and the fix."""
+    """A mirror that must not be used. One line: the file, what is wrong, and the fix."""
 
 
 def describe_python() -> tuple[str, str]:
-    """Describe version and platform of this Python, by which wheels are chosen: ``3.11``, ``linux-x86_64``."""
+    """Return what selects wheels for this Python, its version and platform: ``3.11``, ``linux-x86_64``."""
     name = f"{sys.implementation.name} " if sys.implementation.name != "cpython" else ""
     return name + ".".join(platform.python_version_tuple()[:2]), sysconfig.get_platform()
 
@@ -226,15 +226,15 @@ def describe_file(folder: Path, path: str) -> MirrorFile:
 def find_mirror_faults(folder: Path, manifest: Manifest, under: str = "") -> Iterator[str]:
     """Find the faults of the files of a mirror, one line each.
 
-    :param under: look only at the files below this folder of the mirror
+    :param under: look only at files below this folder of the mirror
     """
     wanted = [file for file in manifest.files if file.path.startswith(under)]
     for file in wanted:
         if problem := find_file_fault(folder, file):
             yield f"{folder / file.path}: {problem}; ./plumbline mirror create mends it, or copy it again"
-    known = {file.path for file in wanted}
+    listed = {file.path for file in wanted}
     for path in list_present(folder, under):
-        if path not in known and path != NAME:
+        if path not in listed and path != NAME:
             yield f"{folder / path}: is not in {NAME}; remove it"
 
 
@@ -264,20 +264,20 @@ def list_present(folder: Path, under: str = "") -> Iterator[str]:
 
 
 def verify_files(folder: Path, manifest: Manifest, under: str = "") -> None:
-    """Make sure that a mirror is whole.
+    """Check that a mirror is complete and undamaged.
 
-    :raises MirrorError: naming the first file that is damaged, missing or foreign, and how many more are.
+    :raises MirrorError: names the first file that is damaged, missing or foreign, and the number of others.
     """
-    found = list(find_mirror_faults(folder, manifest, under))
-    if found:
-        more = f" (and {len(found) - 1} more; ./plumbline mirror check)" if found[1:] else ""
-        raise MirrorError(found[0] + more)
+    faults = list(find_mirror_faults(folder, manifest, under))
+    if faults:
+        more = f" (and {len(faults) - 1} more; ./plumbline mirror check)" if faults[1:] else ""
+        raise MirrorError(faults[0] + more)
 
 
 def check_python(folder: Path, manifest: Manifest) -> None:
-    """Make sure that the wheels of a mirror are for this Python.
+    """Check that the wheels of a mirror are for this Python.
 
-    :raises MirrorError: telling for which they are.
+    :raises MirrorError: says which one they are for.
     """
     made_for, here = (manifest.python, manifest.platform), describe_python()
     if made_for != here:
@@ -288,12 +288,12 @@ def check_python(folder: Path, manifest: Manifest) -> None:
 
 
 VARIABLE = "PLUMBLINE_MIRROR"
-FORGET = "none"  #: named in the place of a directory
+FORGET = "none"  #: used instead of a directory
 COMMANDS = ("setup", "doctor")  #: that have the option
 
 
 def read_mirror_option(words: Sequence[str]) -> str | None:
-    """Read the value of ``--mirror`` among the words of a command line, before they are parsed."""
+    """Read the value of ``--mirror`` from the words of a command line, before they are parsed."""
     value = None
     for number, word in enumerate(words if words and words[0] in COMMANDS else ()):
         if word.startswith("--mirror="):
@@ -306,11 +306,11 @@ def read_mirror_option(words: Sequence[str]) -> str | None:
 def find_named_mirror(
     work: Path, asked: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> Path | None:
-    """Find the mirror that is to be used without a network; None if there is none.
+    """Find the mirror to use without a network; None if there is none.
 
-    :param work: work directory, which remembers
-    :param asked: of this call: a directory, or ``none`` for no mirror
-    :raises UsageError: if the option is there and names nothing; it would mean the network.
+    :param work: work directory, which remembers it
+    :param asked: in this call: a directory, or ``none`` for no mirror
+    :raises UsageError: if the option is given without a value, which would mean the network.
     """
     if asked == "":
         raise UsageError(f"--mirror: names nothing; name a directory, or {FORGET}")
@@ -319,7 +319,7 @@ def find_named_mirror(
 
 
 def locate_memory(work: Path) -> Path:
-    """Locate the file in which a work directory remembers its mirror."""
+    """Return the file in which a work directory remembers its mirror."""
     return work / "mirror"
 
 

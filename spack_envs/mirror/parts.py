@@ -1,4 +1,4 @@
-"""The parts of a mirror, gathered one after the other: wheels, Spack with its recipes, and sources."""
+"""Gather the parts of a mirror: wheels, Spack with its recipes, and sources."""
 
 import os
 import re
@@ -24,7 +24,7 @@ from spack_envs.mirror.spack_sources import GivenSource, SourceCollector, Wanted
 from spack_envs.mirror.use import JARS, RELEASES, SOURCES, WHEELS
 from spack_envs.provide import FetchError, NoSpack, Spack, SpackSettings, provide_spack
 
-PACK = 8  #: packages that pip is asked for at once
+PACK = 8  #: packages per call of pip
 PIN = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)")
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
@@ -33,7 +33,7 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 class LockedPackage:
     name: str
     version: str
-    text: str  #: as it stands there
+    text: str  #: as in the file
     hashes: frozenset[str]
 
 
@@ -48,12 +48,12 @@ def parse_lock_file(text: str) -> Iterator[LockedPackage]:
 def gather_wheel_files(
     locks: Iterable[Path], wheels: Path, scratch: Path, now: Callable[[str], None]
 ) -> tuple[set[str], list[MissingPart]]:
-    """Put the wheels that lock files name into the folder ``wheels``. What is there and right is kept.
+    """Put the wheels that lock files name into the folder ``wheels``. Existing correct ones are kept.
 
-    pip takes them from where the user's settings say, and holds each against the hashes of its lock file.
+    pip uses the sources in the user's settings, and checks each wheel against the hashes of its lock file.
 
     :param scratch: an empty folder on the same file system
-    :returns: names of the files that belong there, and the packages that could not be had.
+    :returns: names of the files that belong there, and the packages that are not available.
     """
     wheels.mkdir(exist_ok=True)
     there = {describe_file(wheels, path.name).sha256: path.name for path in wheels.glob("*.whl")}
@@ -73,7 +73,7 @@ def gather_wheel_files(
 
 
 def download_wheels(packages: Sequence[LockedPackage], folder: Path) -> str:
-    """Let pip download what is not excluded here by its markers. Returns the error, or nothing."""
+    """Make pip download the packages that their markers allow here. Return the error, or an empty text."""
     request = folder / "request.txt"
     request.write_text("".join(f"{package.text}\n" for package in packages))
     pip = [sys.executable, "-I", "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
@@ -84,13 +84,13 @@ def download_wheels(packages: Sequence[LockedPackage], folder: Path) -> str:
     request.unlink()
     if done.returncode == 0:
         return ""
-    said = (done.stderr.strip() or "pip failed").splitlines()
-    errors = [line for line in said if line.startswith("ERROR: ")]
-    return (errors or said)[-1].removeprefix("ERROR: ")
+    lines = (done.stderr.strip() or "pip failed").splitlines()
+    errors = [line for line in lines if line.startswith("ERROR: ")]
+    return (errors or lines)[-1].removeprefix("ERROR: ")
 
 
 def move_downloads(scratch: Path, wheels: Path) -> set[str]:
-    """Give complete downloads their place. Returns their names."""
+    """Move complete downloads to their place. Return their names."""
     names = {path.name for path in scratch.glob("*.whl")}
     for name in names:
         os.replace(scratch / name, wheels / name)
@@ -101,18 +101,18 @@ def move_downloads(scratch: Path, wheels: Path) -> set[str]:
 class MirrorBuild:
     work: WorkDirectory
     folder: Path
-    scratch: Path  #: on the same file system, gone at the end
-    before: Manifest  #: what was there already
+    scratch: Path  #: on the same file system, removed at the end
+    before: Manifest  #: the earlier contents
     given: Mapping[str, GivenSource]  #: sources that the user gives, by package
     progress: Progress
 
     def intact(self, path: str) -> bool:
-        """Return whether a file of an earlier call is there, unchanged."""
-        known = [file for file in self.before.files if file.path == path]
-        return bool(known) and not manifest.find_file_fault(self.folder, known[0])
+        """Return whether a file from an earlier call is present and unchanged."""
+        entries = [file for file in self.before.files if file.path == path]
+        return bool(entries) and not manifest.find_file_fault(self.folder, entries[0])
 
     def place(self, file: Path, path: str) -> None:
-        """Give a complete file its place."""
+        """Move a complete file to its place."""
         target = self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(file, target)
@@ -140,7 +140,7 @@ def gather_wheels(making: MirrorBuild) -> GatheredPart:
 
 
 def gather_jars(making: MirrorBuild) -> GatheredPart:
-    """Gather the jars of MPJ Express, where they are installed or Debian's packages can be fetched."""
+    """Gather the jars of MPJ Express, if they are installed or Debian's packages can be fetched."""
     lacking = wheels.gather_jars(making.folder / JARS)
     missing = [MissingPart(f"jar {name}", reason) for name, reason in lacking.items()]
     if missing and not wheels.can_fetch():
@@ -154,9 +154,9 @@ def gather_releases(making: MirrorBuild) -> GatheredPart:
     releases, missing = [], []
     for upstream in (SpackSettings().spack, SpackSettings().packages):
         path = f"{RELEASES}/{upstream.name}-{upstream.tag.replace('/', '_')}.tar.gz"
-        known = [each for each in making.before.releases if each.path == path]
-        if known and making.intact(path):
-            releases.append(known[0])
+        earlier = [release for release in making.before.releases if release.path == path]
+        if earlier and making.intact(path):
+            releases.append(earlier[0])
             continue
         making.progress.say(f"{upstream.name} {upstream.tag}")
         try:
@@ -173,9 +173,9 @@ def gather_releases(making: MirrorBuild) -> GatheredPart:
 
 
 def gather_sources(making: MirrorBuild) -> GatheredPart:
-    """Gather the sources of everything that Spack compiles for an MPI. They are the same for each.
+    """Gather the sources of everything that Spack compiles for an MPI. They are the same for all.
 
-    :raises UsageError: if a source is given that is not wanted, or cannot be used.
+    :raises UsageError: if a given source is not wanted, or cannot be used.
     """
     try:
         collector = SourceCollector(*prepare_solver(making))
@@ -186,7 +186,7 @@ def gather_sources(making: MirrorBuild) -> GatheredPart:
 
 
 def keep_earlier_sources(making: MirrorBuild, missing: MissingPart) -> GatheredPart:
-    """Keep what an earlier call gathered, where it cannot be found out what is wanted."""
+    """Keep what an earlier call gathered, if it cannot be determined what is wanted."""
     paths = tuple(
         file.path
         for file in making.before.files
@@ -210,8 +210,8 @@ def prepare_solver(making: MirrorBuild) -> tuple[Spack, Path, Path]:
     if isinstance(spack, NoSpack):
         raise SpackEnvironmentError(f"no Spack: {spack.reason}")
     wheels = making.folder / WHEELS
-    found = inventory.collect_inventory(work.root, DEFAULT_FAMILIES, say, wheel_folder=wheels)
-    usable = [mpi for mpi in found.mpis if mpi.family in DEFAULT_FAMILIES]
+    machine_inventory = inventory.collect_inventory(work.root, DEFAULT_FAMILIES, say, wheel_folder=wheels)
+    usable = [mpi for mpi in machine_inventory.mpis if mpi.family in DEFAULT_FAMILIES]
     if not usable:
         raise SpackEnvironmentError("no MPI on this machine, so that no environment can be solved")
     root = work.root / "mirror-making"
@@ -232,7 +232,7 @@ def gather_wanted(
         one.git: making.given[one.package].place for one in wanted if one.commit and one.package in making.given
     }
     making.progress.say(f"sources of {', '.join(one.package for one in wanted)}")
-    failed = collector.gather(area, [each.package for each in replaced], elsewhere)
+    failed = collector.gather(area, [source.package for source in replaced], elsewhere)
     paths = list(manifest.list_present(area))
     for path in paths:
         making.place(area / path, f"{SOURCES}/{path}")
@@ -247,24 +247,24 @@ def gather_wanted(
 
 
 def check_given(given: Mapping[str, GivenSource], wanted: Sequence[WantedSource]) -> None:
-    """Refuse what is not wanted, and a repository without the commit that the recipe asks for."""
+    """Refuse unwanted sources, and a repository without the commit that the recipe requires."""
     by_name = {one.package: one for one in wanted}
-    for package, each in given.items():
+    for package, source in given.items():
         if package not in by_name:
             choice = ", ".join(sorted(by_name))
             raise UsageError(f"--source {package}: nothing is built from it; choose from {choice}")
         commit = by_name[package].commit
-        if commit and not spack_mirror.read_commit(each.place, commit):
+        if commit and not spack_mirror.read_commit(source.place, commit):
             raise UsageError(
-                f"--source {package}={each.place}: is no git repository with the commit {commit} "
+                f"--source {package}={source.place}: is no git repository with the commit {commit} "
                 "that the recipe asks for"
             )
 
 
 def find_replacement(making: MirrorBuild, one: WantedSource, area: Path) -> list[ReplacedSource]:
-    """Find the source that replaces an official one, and put it into the mirror; None if there is none.
+    """Find the source that replaces an official one, and put it into the mirror; empty if there is none.
 
-    A source given by the user whose checksum is the official one replaces nothing.
+    A source from the user with the official checksum replaces nothing.
     """
     given = making.given.get(one.package)
     if not one.sha256:
@@ -282,7 +282,7 @@ def find_replacement(making: MirrorBuild, one: WantedSource, area: Path) -> list
 
 
 def find_kept_replacement(making: MirrorBuild, one: WantedSource, area: Path) -> list[ReplacedSource]:
-    """Find the replacement that an earlier call was given for a source."""
+    """Find the replacement that an earlier call got for a source."""
     for source in making.before.replaced:
         path = spack_mirror.locate_archive(source.sha256)
         same = (source.package, source.version, source.official) == (one.package, one.version, one.sha256)

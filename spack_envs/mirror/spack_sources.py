@@ -1,6 +1,6 @@
-"""Makes the parts of a mirror that Spack needs: its release, its recipes and the sources of what is built.
+"""Make the parts of a mirror that Spack needs: its release, its recipes and the sources of what is built.
 
-Sources are gathered by ``spack mirror create``, which holds each against the checksum in its recipe.
+Sources are gathered by ``spack mirror create``, which checks each against the checksum in its recipe.
 """
 
 import gzip
@@ -26,7 +26,7 @@ SCRIPT = Path(__file__).parent.parent / "list_sources.py"
 
 @dataclass(frozen=True)
 class WantedSource:
-    """A source that a recipe asks for, told by a checksum or by a commit."""
+    """A source that a recipe requires, identified by a checksum or by a commit."""
 
     package: str
     version: str
@@ -37,7 +37,7 @@ class WantedSource:
 
 @dataclass(frozen=True)
 class GivenSource:
-    """A source that the user gives in the place of upstream: a ``.tar.gz``, or a git repository."""
+    """A source from the user instead of upstream: a ``.tar.gz``, or a git repository."""
 
     package: str
     place: Path
@@ -47,11 +47,11 @@ class GivenSource:
 def archive_release(
     release: provide.PinnedRelease, target: Path, scratch: Path, say: Callable[[str], None]
 ) -> str:
-    """Write the files of a release to ``target``, a ``.tar.gz``. Returns the commit.
+    """Write the files of a release to ``target``, a ``.tar.gz``. Return the commit.
 
     The user's copy is used if it is this release.
 
-    :raises FetchError: if it cannot be had. Raises OSError if ``target`` cannot be written.
+    :raises FetchError: if it is not available. Raises OSError if ``target`` cannot be written.
     """
     clone = provide.obtain_release(release, say)
     commit = read_commit(clone)
@@ -65,7 +65,7 @@ def archive_release(
 
 
 def read_commit(repository: Path, revision: str = "HEAD") -> str:
-    """Read the commit of a revision; empty if the repository has no such."""
+    """Read the commit of a revision; empty if the repository does not have it."""
     command = ["-C", str(repository), "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"]
     try:
         return provide.run_git(command, str(repository), 60).strip()
@@ -78,13 +78,13 @@ def pack_commit(repository: Path, commit: str, prefix: str) -> bytes:
     command = ["git", "-C", str(repository), "archive", f"--prefix={prefix}/", commit]
     done = subprocess.run(command, capture_output=True, timeout=provide.FETCH_SECONDS, check=False)
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["git failed"]
-        raise provide.FetchError(f"{repository}: {said[-1]}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["git failed"]
+        raise provide.FetchError(f"{repository}: {lines[-1]}")
     return gzip.compress(done.stdout, mtime=0)
 
 
 def prepare_substitute(given: GivenSource, wanted: WantedSource) -> tuple[bytes, str]:
-    """Prepare the replacement of a source with a checksum: a ``.tar.gz``, and where it is from in words.
+    """Prepare the replacement of a source with a checksum: a ``.tar.gz``, and its origin in words.
 
     :raises FetchError: if it cannot be read.
     """
@@ -104,12 +104,12 @@ def prepare_substitute(given: GivenSource, wanted: WantedSource) -> tuple[bytes,
 
 
 def locate_archive(sha256: str) -> str:
-    """Locate where Spack looks in a mirror for a ``.tar.gz`` with this checksum."""
+    """Return where Spack looks in a mirror for a ``.tar.gz`` with this checksum."""
     return f"{CACHE}/archive/{sha256[:2]}/{sha256}.tar.gz"
 
 
 def put_archive(data: bytes, folder: Path) -> str:
-    """Put a ``.tar.gz`` where Spack looks for it in a mirror. Returns its checksum. OSError as met."""
+    """Put a ``.tar.gz`` where Spack looks for it in a mirror. Return its checksum. Raises OSError."""
     sha256 = hashlib.sha256(data).hexdigest()
     path = folder / locate_archive(sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def put_archive(data: bytes, folder: Path) -> str:
 
 
 class SourceCollector:
-    """Gathers the sources of one environment into a folder.
+    """Gather the sources of one environment into a folder.
 
     :param directory: of the environment, ready to be solved
     :param work: work directory, where Spack may write
@@ -141,19 +141,19 @@ class SourceCollector:
             raise SpackEnvironmentError(f"spack python: said {output[:200]!r}") from None
 
     def gather(self, folder: Path, leave_out: Sequence[str], elsewhere: Mapping[str, Path]) -> dict[str, str]:
-        """Put the sources into ``folder``, in Spack's layout. What is there is kept.
+        """Put the sources into ``folder``, in Spack's layout. Existing files are kept.
 
         :param leave_out: packages whose sources come from elsewhere
-        :param elsewhere: repositories by the address that they stand for
-        :returns: why a source could not be had, by its package.
+        :param elsewhere: local repositories by the address that they replace
+        :returns: why sources are not available, by package.
         """
         words = ["mirror", "create", "--all", "--directory", str(folder)]
         words += ["--exclude-specs", " ".join([PACKAGE, *leave_out])]
         done = self.call(words, {**self.variables, **redirect_git(elsewhere)})
-        said = done.stdout + done.stderr
-        failed = {match[1]: extract_detail(match[2]) for match in FAILED.finditer(said)}
+        output = done.stdout + done.stderr
+        failed = {match[1]: extract_detail(match[2]) for match in FAILED.finditer(output)}
         if done.returncode != 0 and not failed:
-            raise extract_spack_error(said)
+            raise extract_spack_error(output)
         drop_aliases(folder)
         return failed
 
@@ -171,7 +171,7 @@ class SourceCollector:
 
 
 def extract_detail(said: str) -> str:
-    """Extract why a source could not be fetched: the first line says that it could not, the next one why."""
+    """Extract why a source could not be fetched, which is on the line after the failure."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return (lines[1:] or lines or ["Spack gives no reason"])[0]
 
@@ -186,7 +186,7 @@ def redirect_git(elsewhere: Mapping[str, Path]) -> dict[str, str]:
 
 
 def drop_aliases(folder: Path) -> None:
-    """Remove the names for people, which are links: not every file system has them, and Spack needs none."""
+    """Remove the links with names for people: not every file system has links, and Spack does not need them."""
     for entry in folder.iterdir():
         if entry.name != CACHE:
             shutil.rmtree(entry)

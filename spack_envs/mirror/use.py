@@ -1,7 +1,7 @@
 """The mirror that the user has named: verified before anything is taken from it, and remembered.
 
-A mirror that the user has named is the only place that anything is taken from. One in the user's cache
-gives sources only, without being asked, as the copy of Spack there does.
+A mirror that the user has named is the only source of everything. One in the user's cache is used
+automatically, but for sources only, like the copy of Spack there.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Mirror:
 
     folder: Path
     manifest: Manifest
-    alone: bool  #: nothing may come from anywhere else
+    alone: bool  #: whether nothing may come from elsewhere
 
     @property
     def wheels(self) -> Path | None:
@@ -48,7 +48,7 @@ class Mirror:
         return MirroredSources(self.folder / SOURCES, tuple(substitutes))
 
     def unpacked(self, work: Path) -> Mapping[str, Path] | None:
-        """Spack and its recipes, unpacked; None if they may come from elsewhere.
+        """Return Spack and its recipes, unpacked; None if they may come from elsewhere.
 
         :raises SpackEnvironmentError: if one is not in the mirror or cannot be unpacked.
         """
@@ -65,10 +65,10 @@ class Mirror:
 
 
 def choose_mirror(work: Path, asked: str | None, progress: Progress) -> Mirror | None:
-    """Choose the mirror to use, verified; None if there is none.
+    """Choose and verify the mirror to use; None if there is none.
 
-    :param asked: with ``--mirror`` in this call; such a mirror is read from end to end
-    :raises UsageError: if a mirror that the user has named, in whatever way, is not whole.
+    :param asked: by ``--mirror`` in this call; such a mirror is verified completely
+    :raises UsageError: if a mirror that the user has named, in whatever way, is damaged.
     """
     folder = manifest.find_named_mirror(work, asked)
     if folder is None:
@@ -104,9 +104,9 @@ def find_default_mirror(progress: Progress) -> Mirror | None:
 def open_mirror(folder: Path, alone: bool, thorough: bool, progress: Progress) -> Mirror:
     """Open a mirror, and verify its sources or all of its files.
 
-    Wheels and Spack are verified again when they are taken.
+    Wheels and Spack are verified again when they are used.
 
-    :raises MirrorError: if one is not as the manifest says.
+    :raises MirrorError: if a file differs from the manifest.
     """
     if not SAFE_PATH.fullmatch(str(folder)):
         raise MirrorError(
@@ -121,7 +121,7 @@ def open_mirror(folder: Path, alone: bool, thorough: bool, progress: Progress) -
 
 
 def report_replaced(mirror: Mirror, progress: Progress) -> None:
-    """Report the packages that Spack builds from another than the official source."""
+    """Report the packages that Spack builds from a source other than the official one."""
     for source in mirror.manifest.replaced:
         progress.note(
             f"{source.package} {source.version} is built from {source.origin}, not from the official source "
