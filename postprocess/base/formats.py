@@ -218,6 +218,9 @@ COMMAND = re.compile(
     r"( --?[a-z][a-z-]*( ('[^']*'|[^\s-]\S*))?| [^\s-]*[/@:=\d]\S*)*"
 )
 
+#: Between a number and its unit, which no line separates.
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=([mu]?s|min|h|[kMG]i?B|B)\b)")
+
 
 def wrap(text: str, width: int, label: str = "", command: str = "", indent: str = INDENT) -> list[str]:
     """Wrap a sentence behind its label, with a hanging indent. Words longer than a line stay whole.
@@ -225,7 +228,7 @@ def wrap(text: str, width: int, label: str = "", command: str = "", indent: str 
     :param command: ends the sentence, on a line of its own unless it fits on the last one
     """
     lines = textwrap.wrap(
-        COMMAND.sub(lambda match: match.group().replace(" ", "\xa0"), text),
+        BEFORE_UNIT.sub("\xa0", COMMAND.sub(lambda found: found.group().replace(" ", "\xa0"), text)),
         max(width, 2 * len(indent)),
         initial_indent=label,
         subsequent_indent=indent,

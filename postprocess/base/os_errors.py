@@ -73,7 +73,8 @@ def choose_fix(error: OSError, place: str, work: Path) -> str:
         return "its file system lets no program be started (noexec); " + choose_place(place, work)
     if number in FULL:
         return f"make room there, or {choose_place(place, work)}"
-    return choose_place(place, work) if number in CLOSED and is_below(place, work) else ""
+    closed = number in CLOSED or Path(place) == work  # which the kernel's own folders call not there
+    return choose_place(place, work) if closed and is_below(place, work) else ""
 
 
 def choose_place(place: str, work: Path) -> str:

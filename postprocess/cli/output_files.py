@@ -86,8 +86,22 @@ def check_outputs(work: WorkDirectory, arguments: argparse.Namespace) -> None:
         return
     if is_in(work, DATA, path):
         raise UsageError(f"{option} {path}: holds Plumbline's own data; choose another directory")
+    check_output_directory(option, path)
     for page in pages:
         check_page(option, path / page)
+
+
+def check_output_directory(option: str, path: Path) -> None:
+    """Refuse a directory that cannot be made or written, before anything is measured for it.
+
+    :raises UsageError: naming option, path and fix.
+    """
+    whole = path.absolute()
+    there = next(each for each in (whole, *whole.parents) if os.path.lexists(each))
+    if not there.is_dir():
+        raise UsageError(f"{option} {path}: {there} is not a directory; choose another directory")
+    if not os.access(there, os.W_OK):
+        raise UsageError(f"{option} {path}: {there} may not be written; choose another directory")
 
 
 def check_page(option: str, path: Path) -> None:

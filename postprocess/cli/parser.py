@@ -121,7 +121,10 @@ class Parser(argparse.ArgumentParser):
         self.instead_of_options = ""  #: what to write where options of other commands are none of this one
         self.sections: Mapping[str, Iterable[str]] = {}  #: of the commands below it, by title
         meanings = exit_statuses(fails, others)
-        statuses = "\n".join(f"  {number}  {meaning}" for number, meaning in meanings)
+        statuses = "\n".join(
+            textwrap.fill(f"  {number}  {meaning}", HELP_COLUMNS, subsequent_indent=5 * " ")
+            for number, meaning in meanings
+        )
         self.epilog = f"example:\n  {example}\n\nexit status:\n{statuses}"
 
     def group(self, title: str) -> argparse._ArgumentGroup:
@@ -176,7 +179,8 @@ class Parser(argparse.ArgumentParser):
         """
         formatter = self._get_formatter()
         formatter.add_text(self.format_usage())
-        formatter.add_text(self.description)
+        description = (textwrap.fill(line, HELP_COLUMNS) for line in (self.description or "").splitlines())
+        formatter.add_text("\n".join(description))
         seldom = [action for action in self._actions if not self.seldom.isdisjoint(action.option_strings)]
         if all_options or len(seldom) <= MOST_SELDOM:
             seldom = []

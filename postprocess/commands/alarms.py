@@ -77,7 +77,7 @@ def show_alarms(console: Console, nights: Sequence[alarms.NightAlarms]) -> None:
         if len(sites) > 1:
             console.print(sanitize_line(site), markup=False)
         own = [night for night in nights if night.site == site]
-        for line in [*format_months(months), *wrap_all(describe_alarms(months[-1], own))]:
+        for line in [*format_months(months), *describe_alarms(months[-1], own)]:
             console.print(sanitize_line(line), soft_wrap=True, markup=False)
 
 
@@ -97,7 +97,7 @@ def _cells(tally: alarms.AlarmCount) -> tuple[str, ...]:
 
 
 def describe_alarms(total: alarms.AlarmMonth, nights: Sequence[alarms.NightAlarms]) -> list[str]:
-    """Describe what follows from the numbers of a site."""
+    """Describe what follows from the numbers of a site; a case and its session, to be copied, stay whole."""
     lines = [
         "predicted: by chance alone on a healthy machine; 95% range: of that number, by the nights themselves"
     ]
@@ -117,6 +117,7 @@ def describe_alarms(total: alarms.AlarmMonth, nights: Sequence[alarms.NightAlarm
             f"slow cases cluster on some nights: their variance is {total.screened.dispersion:.1f} times that "
             "of chance, which the range allows for"
         )
+    lines = wrap_all(lines)
     alarmed = [(n, k) for n in nights for k in n.alarms][-MOST_ALARMS:]
     for night, key in alarmed:
         times = factor(night.regressed[key])
@@ -125,9 +126,8 @@ def describe_alarms(total: alarms.AlarmMonth, nights: Sequence[alarms.NightAlarm
         hosts, site = ", ".join(alarms.find_slow_hosts(nights, key)), total.site
         links = "./plumbline links" + (f" --site {site}" if site != "local" else "")
         advice = f"slow on {hosts} and on no other nodes: {links} finds sick nodes"
-        lines.append(
-            f"cleared on {plural(number, 'night')}: {key}: {advice if hosts else 'calibrate it again'}"
-        )
+        cleared = f"cleared on {plural(number, 'night')}: {key}: {advice if hosts else 'calibrate it again'}"
+        lines += wrap_all([cleared])
     return lines
 
 

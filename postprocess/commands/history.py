@@ -22,8 +22,8 @@ FAILS = ""
 MOST_CASES = 20
 MOST_NIGHTS = 60  #: that fit a terminal
 OTHER = "!"  #: the letter of a case that failed
-LETTERS = [f"{verdict.letter} {verdict}" for verdict in Verdict if verdict.letter not in (OTHER, " ")]
-LEGEND = ", ".join([*LETTERS, f"{OTHER} failed"])
+LETTERS = [f"{verdict.letter}={verdict}" for verdict in Verdict if verdict.letter not in (OTHER, " ")]
+LEGEND = ", ".join([*LETTERS, f"{OTHER}=failed"])
 
 
 def add_arguments(parser: Parser) -> None:

@@ -127,6 +127,9 @@ def describe_estimate(launches: Sequence[PlannedLaunch], known: dict) -> str:
         f"{launch_costs.ROUGH_START:g} s a start, {launch_costs.ROUGH_TRIAL * 1e3:g} ms a trial, "
         f"{launch_costs.ROUGH_SIZE:g} s a size, {launch_costs.ROUGH_RATE / 1e9:g} GB/s{kernels}"
     )
+    if together and all(job.launches[0].exact for job in together):
+        message = f"{launch_costs.ROUGH_SIMULATED_MESSAGE * 1e6:g} us a message of a trial"
+        thumb = f"{launch_costs.ROUGH_SIMULATED_RANK * 1e3:g} ms to start a simulated rank, {message}"
     parts += [f"{plural(rest, 'job')} roughly, {thumb}"] if rest else []
     return f"estimated: {'; '.join(parts)}; whole nodes, no waiting in a queue"
 

@@ -110,7 +110,8 @@ def find_site_fault(reframe: ReframeDriver, selection: Selection) -> str:
     first = next(iter(reading.faults), None)
     if reading.configuration is not None or first is None:
         return ""
-    return f"{selection.site}:{first.line}: {first.text}"
+    where = f"{selection.site}:{first.line}" if first.line else selection.site
+    return f"{where}: {first.text}"
 
 
 def refuse_cold_simulations(launches: Sequence[PlannedLaunch]) -> None:

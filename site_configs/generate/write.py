@@ -395,8 +395,8 @@ def write_new(path: Path, text: str) -> None:
 
 
 def report_new_site(path: Path, shown: str, text: str, progress: Progress) -> None:
-    progress.say(f"wrote {path}")
+    progress.say_whole(f"wrote {path}")
     for number, line in enumerate(text.splitlines(), 1):
         if "CHANGE:" in line:
-            progress.say(f"  line {number}: {line.strip()}")
-    progress.say(f"read it, change what is marked, then: ./plumbline site check {shown}")
+            progress.say_whole(f"  line {number}: {line.strip()}")
+    progress.say("read it, change what is marked, then", command=f"./plumbline site check {shown}")

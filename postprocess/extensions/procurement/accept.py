@@ -119,8 +119,9 @@ def open_committed(demand: AcceptanceDemand, official: OfficialSource, progress:
         if not there:  # what is refused leaves nothing behind
             opened = check_folder(scratch, official, demand.issued, final=True)
             refuse_other_rules(demand, opened)
-            if opened.commitments is None:
-                raise UsageError(f"{demand.archive}: commits to nothing; ask for the whole offer")
+            if not opened.committed:
+                fix = "ask for the whole offer"
+                raise UsageError(f"{demand.archive}: commits to no row that was measured; {fix}")
             open_archive(demand.archive, folder)
     found = check_folder(folder, official, demand.issued, final=True)
     refuse_other_rules(demand, found)

@@ -299,7 +299,7 @@ NAMES = {kind: name for name, kind in RECORDS.items()}
 
 
 def open_journal(path: Path) -> Journal:
-    return Journal(path, "choose another --output", missing="name the folder of a comparison")
+    return Journal(path, "choose another folder", missing="name the folder of a comparison")
 
 
 def append_record(path: Path, record: Any) -> None:

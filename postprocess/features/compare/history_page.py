@@ -129,7 +129,7 @@ def describe_steps(case: CaseHistory, judged: JudgedHistory) -> list[str]:
 
 def format_history_text(judged: JudgedHistory) -> str:
     facts = formats.wrap_all(format_history_facts(judged), formats.INDENT)
-    text = join_lines(["", format_headline(judged), *facts, "", *format_steps(judged)])
+    text = join_lines(["", *formats.wrap_all([format_headline(judged)]), *facts, "", *format_steps(judged)])
     ordered = order_cases(judged.cases)
     shown = [history for history in ordered if history.found or history.failures][:FEW] or ordered[:FEW]
     text += "\n" + formats.render_narrow_text(tabulate_history("cases", judged, shown))

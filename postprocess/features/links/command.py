@@ -120,7 +120,7 @@ def plan_sweep(
     try:
         planned = make_plan(reframe, selection)
     except NoCaseSelected as error:
-        raise UsageError(f"nothing can be told apart: {few_nodes}: {error}") from None
+        raise UsageError(f"{error}; nothing can be told apart: {few_nodes}") from None
     if few := next((launch for launch in planned if launch.processes < FEWEST_NODES), None):
         fix = f"{few_nodes}; choose other partitions by --partition"
         raise UsageError(f"{few.partition}: {plural(few.processes, 'node')}: {fix}")

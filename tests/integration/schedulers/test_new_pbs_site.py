@@ -32,7 +32,7 @@ def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, m
     assert len(numbers) == 2
     for number in numbers:
         assert re.search(rf"^  line {number}: {MARKED}", said, re.M)
-    assert said.count("sockets_per_node: 0: write a whole number, 1 or more") == 2
+    assert " ".join(said.split()).count("sockets_per_node: 0: write a whole number, 1 or more") == 2
 
     path.write_text(text.replace(MARKED, "sockets_per_node=2,"))
     assert site_check.check_site(work, str(path), progress) == 0, progress.console.file.getvalue()

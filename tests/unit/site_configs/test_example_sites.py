@@ -30,7 +30,7 @@ HOURS = re.compile(r"about .* and \d+\.\d\d node-hours")
 def night(work: WorkDirectory, name: str, progress: Progress) -> tuple[int, int]:
     """Cases and launches of a night on a site, which must be well."""
     status = site_check.check_site(work, name, progress)
-    text = progress.console.file.getvalue()
+    text = " ".join(progress.console.file.getvalue().split())
     assert status == 0, text
     assert HOURS.search(text)
     cases, launches = NIGHT.search(text).groups()
@@ -56,7 +56,7 @@ def test_a_night_on_this_machine_is_as_many_cases_with_every_mpi(tmp_path, progr
     cases, launches = night(work, "local", progress)
     number = len(found.mpis)  # each has mpicost; IMB is there for some, as a wheel
     assert (cases - 48 * number, launches - number) >= (0, 0)
-    text = progress.console.file.getvalue()
+    text = " ".join(progress.console.file.getvalue().split())
     assert "OSU and IMB that Spack builds" in text
 
 

@@ -250,7 +250,7 @@ def find_environment(context: SessionContext, declared: Mapping[str, Mapping[str
         meant = [each for each in fit if each.startswith(f"{name}-") and bool(asked.layer) == (ON in each)]
         if len(meant) == 1:
             return meant[0]
-        near = propose_word(name, declared)
+        near = propose_word(name, declared) or propose_word(name, {each.partition("-")[0] for each in declared})
         choice = ", ".join(sorted(declared)) or "none"
         fix = f"it has {choice}" + (f"; {near}" if near else "")
         raise UsageError(f"{label}: site {context.request.site} has no such MPI; {fix}")

@@ -109,3 +109,11 @@ def test_which_errors_are_a_lack_of_memory(monkeypatch):
     assert is_lack_of_memory(MemoryError()) and not is_lack_of_memory(library)
     monkeypatch.setattr(os_errors, "read_limit", lambda _: 1 << 30)
     assert is_lack_of_memory(library) and not is_lack_of_memory(ValueError("x"))
+
+
+def test_a_work_directory_that_the_kernel_calls_not_there_has_its_fix(tmp_path):
+    work = tmp_path / "none"
+    error = FileNotFoundError(errno.ENOENT, "No such file or directory", str(work))
+    assert describe_os_error(error, work).endswith("; choose another work directory with PLUMBLINE_HOME")
+    below = FileNotFoundError(errno.ENOENT, "No such file or directory", str(work / "file"))
+    assert describe_os_error(below, work) == f"{work / 'file'}: No such file or directory"

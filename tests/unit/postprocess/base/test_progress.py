@@ -70,6 +70,13 @@ def test_a_sentence_breaks_no_command_and_keeps_its_indent(progress, command, be
     )
 
 
+@pytest.mark.parametrize("filled", range(70, 80))
+def test_a_number_and_its_unit_stay_in_one_line(progress, filled):
+    progress.say(f"{'x' * filled} 1.1 s, 2 min")
+    said = progress.console.file.getvalue()
+    assert "1.1 s" in said and "2 min" in said
+
+
 @settings(max_examples=20)
 @example("[red]as it is[/red] :smile:")
 @given(st.text().filter(str.strip))

@@ -104,6 +104,19 @@ def test_a_directory_of_the_work_directory_is_refused(home, check_refusal, comma
     assert not (home / "store" / "x").exists()
 
 
+@plants("use", "a directory that is a file, or below one", "`--output` of a command that measures", "", 2,
+        "is not a directory; choose another directory")  # fmt: skip
+@pytest.mark.parametrize("command", ["calibrate", "compare a b", "references propose", "drift"])
+@pytest.mark.parametrize("below", ["", "new/folder"])
+def test_a_directory_that_cannot_be_made_is_refused_before_anything_is_measured(
+    home, check_refusal, command, below
+):
+    file = home.parent / "file"
+    file.write_text("")
+    why = f"{file} is not a directory; choose another directory"
+    check_refusal(*command.split(), "--output", path=file / below, why=why)
+
+
 @pytest.mark.parametrize("text", ["", '{"schema": 3, "cases": []}', '{"session": "s", "good": true}'])
 def test_a_summary_of_an_earlier_night_may_be_written_over(home, capsys, text) -> None:
     """The command gets as far as its own complaint."""

@@ -77,6 +77,17 @@ def test_of_another_launch_the_time_is_guessed(work: WorkDirectory, other):
     assert launch_costs.estimate_job_seconds(other_job, known) == pytest.approx(expected)
 
 
+def test_simulated_ranks_take_time_by_their_number():
+    """All of them run on one core: 256 ranks take seconds to start, and no estimate says one second."""
+    few, many = (
+        launch_costs.estimate_job_seconds(
+            job(exact=True, trials=2, cases=(case(processes=count, per_node=1),)), {}
+        )
+        for count in (8, 256)
+    )
+    assert few < 2 < 4 < many < 8
+
+
 def test_a_launch_that_failed_tells_nothing_of_the_time(work: WorkDirectory):
     edit_launches(leave_timed_session(work.sessions / FIRST), lambda only: [only | {"outcome": "timeout"}])
     assert launch_costs.read_job_seconds(work) == {}

@@ -20,6 +20,7 @@ from spack_envs.mirror.manifest import NAME, MissingPart
 from spack_envs.mirror.parts import GatheredPart
 from tests.support.factories.mirror import REPLACED, make_mirror, write
 from tests.support.paths import ROOT
+from tests.support.plumbline_runner import unwrap
 
 
 class Parts:
@@ -179,7 +180,7 @@ def test_check_names_every_fault(tmp_path: Path, screen: io.StringIO):
         shutil.rmtree(tmp_path / name)
     (tmp_path / "foreign").write_text("")
     assert verify(tmp_path, screen) == 1
-    said = [line for line in screen.getvalue().splitlines() if line.startswith("wrong: ")]
+    said = [line for line in unwrap(screen.getvalue()) if line.startswith("wrong: ")]
     expected = ["is missing", "is missing", "is missing", "is not in mirror.json"]
     assert [line.split(": ")[2].split(";")[0] for line in said] == expected
 
@@ -187,7 +188,7 @@ def test_check_names_every_fault(tmp_path: Path, screen: io.StringIO):
 def test_a_replaced_source_is_told(tmp_path, parts, make, screen):
     parts.results["sources"] = GatheredPart(replaced=(REPLACED,))
     assert make() == 0
-    said = screen.getvalue()
+    said = "\n".join(unwrap(screen.getvalue()))
     assert "osu-micro-benchmarks 7.4: a git copy (commit 0123), replaces the official one" in said
 
 

@@ -89,7 +89,7 @@ def test_what_is_slower_is_not_accepted_without_a_waiver_which_pages_show(sign, 
     assert not (dossier / SIGNATURE).exists()
     assert sign("--accept", *WAIVED, command="compare") == 0
     assert verify(command="compare") == 0
-    out, when = capsys.readouterr().out, read_decision(dossier).decided_utc
+    out, when = " ".join(capsys.readouterr().out.split()), read_decision(dossier).decided_utc
     waived = "cpu/mpicost/bcast/* (1 case; slower, undecided, 1.5 times at most): none broadcasts"
     assert f"accepted by ann at {when}" in out and waived in out
     for page in ("comparison.html", "comparison.md"):
@@ -310,7 +310,7 @@ IMPOSSIBLE = [
 
 
 @plants("files", "a number, key, unit, verdict or side that cannot be, in 25 ways",
-        "the passes of a comparison", "", 2, "is damaged; choose another --output")  # fmt: skip
+        "the passes of a comparison", "", 2, "is damaged; choose another folder")  # fmt: skip
 @pytest.mark.parametrize(("line", "place", "value"), IMPOSSIBLE)
 def test_what_no_comparison_writes_is_refused(dossier, line, place, value, declared) -> None:
     path = dossier / data.FILE

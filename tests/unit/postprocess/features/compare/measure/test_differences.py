@@ -126,7 +126,7 @@ def test_a_stored_launch_that_cannot_be_is_refused(bench: ComparisonBench, wrong
     data.append_record(bench.path, told)
     assert bench.stored.fingerprints == (told,)
     data.append_record(bench.path, replace(told, **wrong))
-    with pytest.raises(UsageError, match="is damaged; choose another --output"):
+    with pytest.raises(UsageError, match="is damaged; choose another folder"):
         data.read_comparison(bench.path)
 
 

@@ -140,7 +140,7 @@ def test_two_mpis_of_one_session_are_chosen_by_name(store, compare, tmp_path, ca
     store(OLD, session_rows(OLD) + session_rows(OLD, {ROUTINES[3]: 3.0}, environment=OTHER))
     assert compare(f"{OLD}:{MPICH}", f"{OLD}:{OTHER}") == 1
     assert judged(tmp_path)[ROUTINES[3]] == "slower"
-    assert "MPI library: library of mpich-4 -> library of mpich-5" in capsys.readouterr().out
+    assert "MPI library: library of mpich-4 -> library of mpich-5" in " ".join(capsys.readouterr().out.split())
     store(NEW, session_rows(NEW) + session_rows(NEW, environment=OTHER))
     assert compare(OLD, NEW, "--routine", ROUTINES[3], output="both") == 3
     told = json.loads((tmp_path / "both" / page.JSON).read_text())
