@@ -5,7 +5,7 @@ Sizes and repetitions are fixed, so that a night repeats the last one; ``-npmin`
 from spinning beside the measured ones. Of a collective the largest mean of a rank is judged, ``t_max``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,14 @@ MPI1, NBC, RMA, MT, IO = "IMB-MPI1", "IMB-NBC", "IMB-RMA", "IMB-MT", "IMB-IO"
 ON_REQUEST = (MT, IO)  #: they keep their buffers, and not every IMB that is installed has them
 WARMUPS = 10  #: calls of IMB-MT before those that it times
 FILES = "IMB_out IMB_out_*"  #: of IMB-IO, in the directory where it is started
+#: IMB-IO reads as often as it times before it times, from a file of 50 calls of the largest size at most:
+#: what is read behind its end is nothing, in less than a microsecond.
+CALLS_OF_A_FILE = 50
+MOST_CALLS = 20
 INT = 4  #: bytes; what IMB-MT sends
 FLOAT = 4  #: bytes; the least of a reduction
 LEAST_ROTATION = 64  #: megabytes
+MEBIBYTE = 1 << 20
 #: IMB has no such benchmark; of Ireduce_scatter its bytes are others.
 OF_OSU_ALONE = ("ialltoallw", "ireduce_scatter_sum", "ireduce_scatter_block_sum")
 
@@ -209,8 +214,15 @@ class imb(OsuImbCheck):
         rotated = {ROTATED: self.rotation()} if self.cache == ROTATE else {}
         return {**super().method(), WINDOW: WINDOW_MESSAGES, **rotated}
 
+    def count_calls(self, start: Start) -> int:
+        """Count the timed calls of each size in a start: so many that reads end before the file does."""
+        calls = super().count_calls(start)
+        return min(calls, MOST_CALLS) if is_of_files(start.benchmarks) else calls
+
     def planned_start(self, start: Start, reason: str, foreseen: bool = False) -> PlannedLaunch:
         launch = super().planned_start(start, reason, foreseen)
+        if is_of_files(launch.benchmarks):
+            return replace(launch, method={**launch.method, "iterations": launch.trials})
         several = any(benchmark.executable == MT for benchmark in start.benchmarks)
         return replace(launch, threads=self.count_threads()) if several else launch
 
@@ -256,6 +268,10 @@ class imb(OsuImbCheck):
         return [*build_imb_options(start, self.session), *rotated]
 
 
+def is_of_files(benchmarks: Iterable[Benchmark]) -> bool:
+    return any(benchmark.executable == IO for benchmark in benchmarks)
+
+
 def build_imb_options(start: PlannedLaunch, session: Path) -> list[str]:
     """Build the benchmarks of a start by name, then IMB's options.
 
@@ -265,7 +281,11 @@ def build_imb_options(start: PlannedLaunch, session: Path) -> list[str]:
     words = [*names, "-npmin", str(start.processes)]
     if any(benchmark.window for benchmark in start.benchmarks):
         words += ["-window_size", str(WINDOW_MESSAGES)]
-    words += ["-iter", str(start.trials), "-iter_policy", "off"]
+    calls = str(start.trials)
+    if is_of_files(start.benchmarks):
+        largest = max(case.bytes for case in start.all_cases)
+        calls += f",{-(-CALLS_OF_A_FILE * largest // MEBIBYTE)}"  # the size of a file
+    words += ["-iter", calls, "-iter_policy", "off"]
     return [*words, "-msglen", str(locate_sizes_file(start, session))]
 
 
