@@ -221,8 +221,6 @@ class imb(OsuImbCheck):
 
     def planned_start(self, start: Start, reason: str, foreseen: bool = False) -> PlannedLaunch:
         launch = super().planned_start(start, reason, foreseen)
-        if is_of_files(launch.benchmarks):
-            return replace(launch, method={**launch.method, "iterations": launch.trials})
         several = any(benchmark.executable == MT for benchmark in start.benchmarks)
         return replace(launch, threads=self.count_threads()) if several else launch
 
