@@ -20,8 +20,8 @@ from postprocess.base.processes import end_processes, start_module
 from postprocess.base.progress import Progress
 from postprocess.base.records import read_record
 from postprocess.base.workdir import WorkDirectory
-from site_configs.mpi.family import PACKAGES, Mpi, identify_library
-from site_configs.mpi.inventory import Inventory, take_inventory
+from site_configs.mpi.family import PACKAGES, Mpi, identify_library, parse_mpi_word
+from site_configs.mpi.inventory import Inventory, is_source, take_inventory
 from site_configs.mpi.modules import read_module_path
 from site_configs.mpi.probe import find_companion_launcher
 from site_configs.programs.installed import STANDARD_ABI
@@ -37,6 +37,7 @@ from spack_envs.installation import Installation, is_without_source, keep_instal
 from spack_envs.layout import SpackEnvironmentError, SpackLayout
 from spack_envs.machine import ExternalPackage, find_toolchain
 from spack_envs.mirror.use import Mirror, choose_mirror, report_replaced
+from spack_envs.mpi_source import build_mpi
 from spack_envs.provide import NoSpack, Spack, provide_spack
 
 
@@ -336,6 +337,31 @@ def ask_for_spack(
     return provide_spack(work.root, progress.say, None, unpacked, again)
 
 
+def build_named_source(work: WorkDirectory, word: str, progress: Progress) -> str:
+    """Build the MPI whose source a word names, and return the word for where it is installed.
+
+    Other words stay as they are; so does a source where there is no Spack, which is refused later.
+
+    :raises UsageError: if it is the source of no MPI that is known, or cannot be built.
+    """
+    path = parse_mpi_word(word).plain
+    if "/" not in path or not is_source(Path(path)):
+        return word
+    spack = find_spack(work, progress, choose_mirror(work.root, None, progress))
+    if spack is None:
+        return word
+    begun = time.monotonic()
+    try:
+        with progress.phase(f"building the MPI of {path}"):
+            prefix = build_mpi(work.root, spack, Path(path), progress.now)
+    except SpackEnvironmentError as error:
+        raise UsageError(f"{path}: Spack cannot build this MPI: {error}") from None
+    if (seconds := time.monotonic() - begun) > SHOWN_SECONDS:
+        progress.say(f"{path} is built ({duration(seconds)})")
+    return f"{prefix}{word[len(path) :]}"
+
+
+SHOWN_SECONDS = 10.0  #: what took longer was built and not found
 MOST = 4  #: builds beside each other: each of them compiles with all cores
 LOG = "spack.log"  #: of a build: what Spack said
 

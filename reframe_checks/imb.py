@@ -5,7 +5,7 @@ that a night repeats the last one; ``-npmin`` keeps idle processes from spinning
 collective the largest mean of a rank, ``t_max``, is judged.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,14 @@ MPI1, NBC, RMA, MT, IO = "IMB-MPI1", "IMB-NBC", "IMB-RMA", "IMB-MT", "IMB-IO"
 ON_REQUEST = (MT, IO)  #: they keep their buffers, and not every installed IMB has them
 WARMUPS = 10  #: untimed calls of IMB-MT
 FILES = "IMB_out IMB_out_*"  #: of IMB-IO, in the directory where it is started
+#: IMB-IO reads as many times before it starts the clock as after, from a file of at most 50 calls of the largest
+#: size. A read beyond the end of the file returns nothing, in less than a microsecond.
+CALLS_OF_A_FILE = 50
+MOST_CALLS = 20
 INT = 4  #: bytes of IMB-MT's elements
 FLOAT = 4  #: bytes; the least for a reduction
 LEAST_ROTATION = 64  #: megabytes
+MEBIBYTE = 1 << 20
 #: IMB has no such benchmarks; its Ireduce_scatter defines bytes differently.
 OF_OSU_ALONE = ("ialltoallw", "ireduce_scatter_sum", "ireduce_scatter_block_sum")
 
@@ -209,6 +214,11 @@ class imb(OsuImbCheck):
         rotated = {ROTATED: self.rotation()} if self.cache == ROTATE else {}
         return {**super().method(), WINDOW: WINDOW_MESSAGES, **rotated}
 
+    def count_calls(self, start: Start) -> int:
+        """Count the timed calls of each size in a start: so many that reads end before the file does."""
+        calls = super().count_calls(start)
+        return min(calls, MOST_CALLS) if is_of_files(start.benchmarks) else calls
+
     def planned_start(self, start: Start, reason: str, foreseen: bool = False) -> PlannedLaunch:
         launch = super().planned_start(start, reason, foreseen)
         several = any(benchmark.executable == MT for benchmark in start.benchmarks)
@@ -260,6 +270,10 @@ class imb(OsuImbCheck):
         return [*build_imb_options(start, self.session), *rotated]
 
 
+def is_of_files(benchmarks: Iterable[Benchmark]) -> bool:
+    return any(benchmark.executable == IO for benchmark in benchmarks)
+
+
 def build_imb_options(start: PlannedLaunch, session: Path) -> list[str]:
     """Build the benchmarks of a start by name, followed by IMB's options.
 
@@ -269,7 +283,11 @@ def build_imb_options(start: PlannedLaunch, session: Path) -> list[str]:
     words = [*names, "-npmin", str(start.processes)]
     if any(benchmark.window for benchmark in start.benchmarks):
         words += ["-window_size", str(WINDOW_MESSAGES)]
-    words += ["-iter", str(start.trials), "-iter_policy", "off"]
+    calls = str(start.trials)
+    if is_of_files(start.benchmarks):
+        largest = max(case.bytes for case in start.all_cases)
+        calls += f",{-(-CALLS_OF_A_FILE * largest // MEBIBYTE)}"  # the size of a file
+    words += ["-iter", calls, "-iter_policy", "off"]
     return [*words, "-msglen", str(locate_sizes_file(start, session))]
 
 

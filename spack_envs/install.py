@@ -36,12 +36,14 @@ class Builder:
     :param work: work directory, where Spack may write
     :param spack: Spack's executable
     :param say: gets each line of Spack's output
+    :param users: whether the user's own Spack configuration applies too
     """
 
     work: Path
     spack: Path
     directory: Path
     say: Say
+    users: bool = False
 
     def install(self, program: str) -> installation.Installation:
         """Build a program if it is not built, or if its sources or anything it was built with has changed.
@@ -117,6 +119,8 @@ class Builder:
         :raises SpackEnvironmentError: if it fails.
         """
         variables = layout.spack_environment_variables(self.work, self.spack)
+        if self.users:
+            del variables["SPACK_DISABLE_LOCAL_CONFIG"]
         if silent:
             variables["GIT_ALLOW_PROTOCOL"] = "file"
         output = [f"fatal: {silent}\n"] if silent else []

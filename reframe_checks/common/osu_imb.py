@@ -167,7 +167,7 @@ class OsuImbCheck(LaunchCheck, family=True):
         cases = [case for benchmark in able if not reason for case in self.cases_of(benchmark, start.sizes)]
         launch = self.planned_launch(
             start=start.name,
-            trials=count_iterations(self.iterations, any(benchmark.window for benchmark in start.benchmarks)),
+            trials=self.count_calls(start),
             time_limit=self.limit_of_start(cases),
             cases=tuple(cases),
             skips=tuple(skips),
@@ -177,6 +177,10 @@ class OsuImbCheck(LaunchCheck, family=True):
             validation=self.validates,
         )
         return replace(launch, options=tuple(self.options_of(launch))) if able else launch
+
+    def count_calls(self, start: Start) -> int:
+        """Count the timed calls of each size in a start."""
+        return count_iterations(self.iterations, any(benchmark.window for benchmark in start.benchmarks))
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
         """Explain why this environment's MPI cannot run a benchmark; empty if it can."""

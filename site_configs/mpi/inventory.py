@@ -112,20 +112,20 @@ def probe_prefix(prefix: str, known: dict[str, Mpi], say: Say) -> Mpi | Unusable
     """Probe the MPI that is installed at a prefix, unless the prefix is the source of one."""
     root = Path(prefix)
     candidate = Candidate(root / "bin" / "mpicc", root / "bin" / "mpiexec", PREFIX, prefix=root)
-    if not candidate.mpicc.exists() and is_source(root):
-        fix = "build and install it (docs/layers.md says how), and name the prefix of that"
+    if is_source(root):
+        fix = "build and install it, or let ./plumbline compare build it by Spack (docs/layers.md)"
         return Unusable(prefix, PREFIX, f"it is the source of an MPI, not an installed one; {fix}")
     return probe_candidate(candidate, known, say)
 
 
 def is_source(path: Path) -> bool:
-    """Return whether a path is a checkout or an unpacked release of sources, or a tarball."""
+    """Return whether a path is a checkout, an unpacked release or a tarball, and no installed MPI."""
     try:
         if path.is_file():
             return tarfile.is_tarfile(path)
     except OSError:  # it cannot be read
         return False
-    return any((path / name).exists() for name in SOURCE_FILES)
+    return not (path / "bin" / "mpicc").exists() and any((path / name).exists() for name in SOURCE_FILES)
 
 
 def list_releases(mpis: Iterable[Mpi]) -> set[str]:

@@ -22,6 +22,7 @@ from postprocess.features.compare.measure.stored import StoredDemand, compare_st
 from postprocess.features.compare.page import HTML
 from postprocess.model.options import OPTIONS
 from postprocess.session.lifecycle.injections import IDLE, INJECTION_KINDS, list_mpi_functions
+from postprocess.setup import build_named_source
 from site_configs.mpi.family import DEFAULT_FAMILIES, is_prefix, is_used_otherwise, parse_mpi_word
 
 HELP = "Validate an MPI upgrade: compare two MPIs or settings by launches taken in turn."
@@ -49,7 +50,8 @@ def add_arguments(parser: Parser) -> None:
             nargs="?",
             metavar=name.upper(),
             help="environment of the site, or on this machine a released version (mpich@4.3.2) or prefix "
-            "(/opt/mpich), by its standard ABI with +abi behind it, on another UCX or libfabric with "
+            "(/opt/mpich), or the source of an MPICH or Open MPI (a git checkout or a tarball), which Spack "
+            "builds, by its standard ABI with +abi behind it, on another UCX or libfabric with "
             "+ucx@1.19.0; with --stored a session, or a day for its nights, and :ENVIRONMENT",
         )
     what.add_argument(
@@ -156,7 +158,11 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         raise UsageError("OLD NEW: name both sides, or --history FAMILY (./plumbline compare --help)")
     if arguments.stored:
         return run_stored(work, arguments)
-    arguments.old, arguments.new = map(locate_side, (arguments.old, arguments.new))
+    progress = Progress()
+    sides = [locate_side(label) for label in (arguments.old, arguments.new)]
+    if arguments.site == "local":
+        sides = [build_named_source(work, side, progress) for side in sides]
+    arguments.old, arguments.new = sides
     labels = (arguments.old, arguments.new)
     found = [label for label in labels if names_mpi(label)]
     if arguments.site == "local" and found:
@@ -168,7 +174,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         control=arguments.control,
         **read_demand(arguments),
     )
-    return run_comparison(work, build_request(work, arguments), demand, Progress())
+    return run_comparison(work, build_request(work, arguments), demand, progress)
 
 
 def names_mpi(label: str) -> bool:

@@ -257,6 +257,40 @@ def test_nodes_that_are_down_are_told_beforehand(machine, work, progress, cron, 
     assert told in progress.notes
 
 
+@pytest.mark.parametrize("layer", ["", "+abi"])
+def test_a_word_for_a_source_becomes_one_for_where_it_is_installed(
+    machine, work, progress, monkeypatch, tmp_path: Path, layer: str
+):
+    source = tmp_path / "mpich"
+    source.mkdir()
+    (source / "configure").touch()
+    monkeypatch.setattr(preparation, "build_mpi", lambda _work, _spack, path, _say: Path("/built", path.name))
+    machine()
+    assert (
+        setup.build_named_source(work, f"{source}{layer}", progress) == f"{source}{layer}"
+    )  # there is no Spack
+    assert "this is a test" in progress.notes[0]  # why there is no Spack
+    machine(spack=SPACK)
+    assert setup.build_named_source(work, f"{source}{layer}", progress) == f"/built/mpich{layer}"
+    for other in ("mpich@4.3.2", f"/opt/mpich{layer}", str(install(tmp_path / "one").parent.parent)):
+        assert setup.build_named_source(work, other, progress) == other
+
+
+@plants("builds", "a source of an MPI that does not compile", "`compare`", "", 2,
+        "…/mpich: Spack cannot build this MPI: it does not compile")  # fmt: skip
+def test_a_source_that_cannot_be_built_is_one_line(
+    machine, work, progress, monkeypatch, tmp_path: Path, declared: Declared
+):
+    def fail(*_: object) -> Path:
+        raise SpackEnvironmentError("it does not compile")
+
+    (tmp_path / "mpich" / ".git").mkdir(parents=True)
+    monkeypatch.setattr(preparation, "build_mpi", fail)
+    machine(spack=SPACK)
+    with declared.raises(UsageError):
+        setup.build_named_source(work, str(tmp_path / "mpich"), progress)
+
+
 def test_the_sites_that_come_with_plumbline(work: WorkDirectory):
     assert {"local", "slurm_cluster"} <= set(list_site_names(ROOT))
     assert not {"common", "machine", "__init__", "inventory"} & set(list_site_names(ROOT))

@@ -237,6 +237,24 @@ def test_windows_of_imb_are_as_long_as_those_of_osu(tmp_path: Path):
     assert set(told.values()) == {"", "64"}
 
 
+def test_a_file_is_as_long_as_all_that_is_read_of_it(tmp_path: Path, monkeypatch):
+    """IMB-IO reads as often as it times before it times; behind the end of the file it would time nothing."""
+    from reframe_checks.common.osu_imb import OsuImbCheck
+    from reframe_checks.imb import build_imb_options
+
+    monkeypatch.setattr(OsuImbCheck, "count_calls", lambda *_: 100)
+    check = object.__new__(CHECKS["imb"])
+    lines = tuple(line for line in CHECKS["imb"].table if line.routine.startswith("p_read"))
+    for sizes in ([8], [8, 1 << 20], [8, 4 << 20]):
+        cases = tuple(case(line.routine, size, program="imb") for line in lines for size in sizes)
+        (start,) = starts(CHECKS["imb"], lines, sizes)
+        calls = CHECKS["imb"].count_calls(check, start)
+        words = build_imb_options(planned(cases=cases, benchmarks=lines, trials=calls), tmp_path)
+        told, megabytes = map(int, words[words.index("-iter") + 1].split(","))
+        length = min(megabytes << 20, 50 * sizes[-1])  # as IMB makes it
+        assert told == calls and 2 * calls * sizes[-1] <= length
+
+
 def doubling(sizes: list[int]) -> list[list[int]]:
     from reframe_checks.osu import split_into_chains  # which was imported for a site
 

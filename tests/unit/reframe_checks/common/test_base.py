@@ -180,7 +180,7 @@ def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(checks, no_progr
     """``list`` says of the first alone where to see what is lacking."""
     line = Benchmark("osu_ibcast", "ibcast", "title", "Overall(us)")
     check = SimpleNamespace(
-        **{"iterations": 100, "method": dict, "limit_of_start": lambda _: 60.0},
+        **{"count_calls": lambda _: 100, "method": dict, "limit_of_start": lambda _: 60.0},
         explain_unmeasured=lambda _: "needs MPI 3.0",
         validates=False,
         cases_of=lambda *_: [case()],
