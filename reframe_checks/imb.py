@@ -37,8 +37,8 @@ MPI1, NBC, RMA, MT, IO = "IMB-MPI1", "IMB-NBC", "IMB-RMA", "IMB-MT", "IMB-IO"
 ON_REQUEST = (MT, IO)  #: they keep their buffers, and not every installed IMB has them
 WARMUPS = 10  #: untimed calls of IMB-MT
 FILES = "IMB_out IMB_out_*"  #: of IMB-IO, in the directory where it is started
-#: IMB-IO reads as many times before it starts the clock as after, from a file of at most 50 calls of the largest
-#: size. A read beyond the end of the file returns nothing, in less than a microsecond.
+#: IMB-IO reads as many times before it starts the clock as after, from a file of at most 50 calls of the
+#: largest size. A read beyond the end of the file returns nothing, in less than a microsecond.
 CALLS_OF_A_FILE = 50
 MOST_CALLS = 20
 INT = 4  #: bytes of IMB-MT's elements

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import median, median_low
 
-from postprocess.base.formats import parse_utc
+from postprocess.base.formats import natural_sort_key, parse_utc
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import Lateness, RankLateness
 from postprocess.stats.detection import compare_shares, compute_tail
@@ -32,6 +32,7 @@ LEAST_SHARE = 0.01  #: by which the share of a node must exceed the usual one
 LEAST_SHARE_OF_CPU = 0.05
 LEAST_WATCHED = 0.5  #: seconds; in a shorter launch, its own start is much of what a rank waits for
 LEAST_RATIOS = {WAITED: 2.0, LOST: 2.0, SLOW: 1.1, FAR: 1.5}  #: to the usual value
+ACROSS = 2.0  #: links between two switches, relative to those below one
 MOST_HIT = 4  #: one in this many places; if more are hit, none stands out
 
 
@@ -82,7 +83,8 @@ def watch_launch(run: FinishedLaunch) -> Iterator[Watch]:
     if nodes and " + " not in record["cpu_model"]:
         values[SLOW] = _find_slow(places, lateness.ranks)
     if nodes:
-        values[FAR] = _find_far([host["name"] for host in record["hosts"]], places, lateness.reach)
+        hosts = [host["name"] for host in record["hosts"]]
+        values[FAR] = _find_far(hosts, places, lateness, run.launch.nodes_per_switch)
     for kind, by_place in values.items():
         if len(by_place) > 1:
             least = LEAST_SHARE if nodes else LEAST_SHARE_OF_CPU
@@ -126,14 +128,44 @@ def _find_slow(places: list[str], ranks: Iterable[RankLateness]) -> dict[str, _V
     return {place: _Value(median(seconds), places.index(place)) for place, seconds in quanta.items()}
 
 
-def _find_far(hosts: list[str], places: list[str], reach: Iterable[tuple[float, float]]) -> dict[str, _Value]:
-    """Find each host's round trips relative to the usual ones, at the size where the ratio is largest."""
-    trips = [*reach]
-    if not trips:
+def _find_far(hosts: list[str], places: list[str], lateness: Lateness, per_switch: int) -> dict[str, _Value]:
+    """Find each host's round trips relative to the usual ones, at the size where the ratio is largest.
+
+    A host most of whose partners are behind other switches is compared with other such hosts. If there is no
+    other, its trips may take twice as long as those below a switch: they cross twice as many links.
+    """
+    if not lateness.reach:
         return {}
-    usual = [median_low(sizes) for sizes in zip(*trips, strict=True)]
-    values = (max(trip / most for trip, most in zip(host_trips, usual, strict=True)) for host_trips in trips)
-    return {host: _Value(value, places.index(host)) for host, value in zip(hosts, values, strict=True)}
+    trips = dict(zip(hosts, lateness.reach, strict=True))
+    apart = _list_apart(hosts, lateness.partners, per_switch)
+    near = [host for host in hosts if host not in apart]
+    usual = _find_usual([trips[host] for host in (near if len(near) >= LEAST_NODES else hosts)])
+    usual_apart = _find_usual([trips[host] for host in apart]) if apart else usual
+    if len(apart) == 1 and near:
+        usual_apart = tuple(ACROSS * trip for trip in usual)
+    values = {}
+    for host in hosts:
+        expected = usual_apart if host in apart else usual
+        far = max(trip / most for trip, most in zip(trips[host], expected, strict=True))
+        values[host] = _Value(far, places.index(host))
+    return values
+
+
+def _list_apart(hosts: list[str], partners: Sequence[Sequence[int]], per_switch: int) -> list[str]:
+    """List the hosts whose median trip, the upper one, goes to a partner behind another switch."""
+    if not per_switch:
+        return []
+    order = sorted(hosts, key=natural_sort_key)
+    switches = [order.index(host) // per_switch for host in hosts]
+    return [
+        host
+        for host, switch, met in zip(hosts, switches, partners, strict=True)
+        if sum(switches[partner] == switch for partner in met) <= len(met) // 2
+    ]
+
+
+def _find_usual(trips: Iterable[tuple[float, float]]) -> tuple[float, ...]:
+    return tuple(median_low(sizes) for sizes in zip(*trips, strict=True))
 
 
 def _find_hits(

@@ -178,3 +178,4 @@ class Lateness:
     ranks: tuple[RankLateness, ...] = ()  #: in rank order
     #: by host, in the order of ``hosts``: median round trip to partners of 8 bytes and of 32 KiB, in s
     reach: tuple[tuple[float, float], ...] = ()
+    partners: tuple[tuple[int, ...], ...] = ()  #: of each host that has ``reach``: numbers of hosts

@@ -86,6 +86,8 @@ class PlannedLaunch:
     #: Folder of the library of the standard ABI that its program must run on; empty for other programs.
     standard_abi: str = ""
     in_container: bool = False  #: whether its program runs in a container, which may hide facts of its nodes
+    #: This many nodes, in the order of their names, share a switch; 0 if it is not known which nodes they are
+    nodes_per_switch: int = 0
 
     def skip_all(self, reason: str) -> PlannedLaunch:
         skips = tuple(SkippedCase(case, reason) for case in self.cases)

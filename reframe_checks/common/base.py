@@ -235,7 +235,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def avoid_nodes(self):
         """Exclude the slow nodes from a confirmation run, if the others suffice and the scheduler can do it."""
-        needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
+        needed = self.count_nodes()
         usable = current_request().usable_nodes.get(self.current_partition.name)
         nodes = min(self.facts.nodes, usable["count"]) if usable else self.facts.nodes
         avoided = list_avoided_nodes(self.local_retest_targets(), nodes, needed)
@@ -298,10 +298,13 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         reasons = {skip.reason for launch in self.launches for skip in launch.skips}
         self.skip_if(not any(launch.cases for launch in self.launches), "; ".join(sorted(reasons)))
 
+    def count_nodes(self) -> int:
+        return len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
+
     def skip_without_nodes(self, launch: PlannedLaunch) -> PlannedLaunch:
         """Skip all cases of a launch that needs more nodes than are usable."""
         usable = current_request().usable_nodes.get(self.current_partition.name)
-        needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
+        needed = self.count_nodes()
         if not usable or needed <= usable["count"]:
             return launch
         return launch.skip_all(f"needs {needed} nodes, and {usable['count']} can be used: {usable['why']}")
@@ -311,6 +314,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         place = launch.partition, launch.environment, launch.program
         reason = options.find_resting_reason(read_choice(options.RESTING, []), *place)
         return launch.skip_all(reason) if reason else launch
+
+    @property
+    def knows_nodes(self) -> bool:
+        """Whether it is known which nodes it gets: the first ones of a simulated machine, or all."""
+        return self.facts.exact or self.count_nodes() == self.facts.nodes
 
     def planned_launch(self, **more) -> PlannedLaunch:
         """Return a launch with the facts of its place; ``more`` says what it measures."""
@@ -327,6 +335,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             "transports": dict(self.environment_facts.transports),
             "standard_abi": self.environment_facts.standard_abi,
             "in_container": bool(self.environment_facts.container),
+            "nodes_per_switch": self.facts.nodes_per_switch if self.knows_nodes else 0,
             "planted": self.current_environ.name in read_choice(options.PLANTED, []),
             "anywhere": self.anywhere,
             "accepts": collect_waivers(self.facts.accept, self.environment_facts.accept),
