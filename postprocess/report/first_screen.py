@@ -184,12 +184,6 @@ class NumberedGroup:
     failed: bool
     again: str  #: empty where another launch tells nothing: of what did not fail, or has no reference
 
-    @property
-    def explained(self) -> bool:
-        """Whether it is one case whose reason tells its value and reference."""
-        group = self.group
-        return len(group.results) == 1 and group.verdict in overview.TOLD and bool(group.reason)
-
 
 def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
     """List the groups of cases that are not healthy, with the commands that measure them again."""
