@@ -439,7 +439,8 @@ JUDGED_LANGUAGE = (
 
 def describe_judged(programs: Iterable[str]) -> str:
     """Describe by what a launch of the programs that were measured is judged."""
-    measured = sorted({*programs}, key=[*PROGRAMS].index)
+    known = {*programs}
+    measured = [name for name in PROGRAMS if name in known]
     own = [name for name in measured if PROGRAMS[name].own]
     others = [name.upper() for name in measured if not PROGRAMS[name].own and name != BINDINGS]
     said = (

@@ -109,6 +109,7 @@ def build_document(
     tone, headline = first_screen.conclude_session(summary, past.rounds)
     ran = formats.plural(len(summary.launches), "launch", "es")
     mpis = formats.plural(len(summary.environments), "MPI")
+    measured = {each.case.program for each in summary.results if each.verdict is not Verdict.SKIPPED}
     sections = [
         Section("New", list(_list_news(summary, past, names)), half=True),
         Section("Next", list(_list_proposals(summary, past)), half=True),
@@ -141,7 +142,7 @@ def build_document(
             *map(_tell_round, past.rounds),
         ],
         sections=sections,
-        how_to_read=(document.describe_judged(each.case.program for each in summary.results), *HOW_TO_READ),
+        how_to_read=(*filter(None, [document.describe_judged(measured)]), *HOW_TO_READ),
         failures=[f"Contradiction: {wrong}"] if wrong else [],
         styles=["night.css"],
         counts=[
@@ -160,8 +161,7 @@ def _count(word: str, number: int, strict: bool) -> Linked:
 
 
 def _tell_round(each: first_screen.LaterRound) -> Linked:
-    told = f"suspects measured again at {each.started}: {each.line} (session {each.session})"
-    return Linked(told, f"../{each.session}/report.html", each.tone)
+    return Linked(f"{each.sentence} (session {each.session})", f"../{each.session}/report.html", each.tone)
 
 
 def _list_news(summary: SessionSummary, past: first_screen.Past, names: _CaseNames) -> Iterator[Lines]:
@@ -185,8 +185,7 @@ def _list_proposals(summary: SessionSummary, past: first_screen.Past) -> Iterato
     """List what to do next, with its cost."""
     proposals = first_screen.propose_next(summary, past.rounds)
     for each in proposals:
-        why = f"{each.why} ({each.cost})" if each.cost else each.why
-        yield Commands(why, [each.command] if each.command else [], folded=False)
+        yield Commands(each.sentence, [each.command] if each.command else [], folded=False)
     if not proposals:
         comes = ": the next night comes by itself" if summary.good else ""
         yield Lines(Role.REMARK, [f"Nothing to do{comes}."])

@@ -269,6 +269,13 @@ def test_values_of_languages_are_explained_where_there_are_any(bad):
     assert said in markdown_of(samples.healthy_night([case]))
 
 
+def test_how_to_read_names_the_programs_that_were_measured_and_no_others(bad):
+    assert "A launch of mpicost says" in markdown_of(bad)
+    kernels = markdown_of(samples.healthy_night([replace(samples.few_cases()[0], program="kernels")]))
+    assert "A launch of kernels says its steady time" in kernels
+    assert not re.search("mpicost|OSU|IMB", kernels.split("## How to read this")[1])
+
+
 def test_what_was_found_before_is_not_new_again(bad):
     summary = parse_summary(bad.document())
     slow = next(r for r in summary.failed if r.verdict is Verdict.REGRESSED)
