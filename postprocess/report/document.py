@@ -21,8 +21,9 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import DASH, TextTable, render_markdown_table
 from postprocess.base.sanitize import choose_fence, escape_markdown, sanitize_line
 from postprocess.model.groups import describe_reason
-from postprocess.model.verdict import Verdict, is_healthy
+from postprocess.model.verdict import Verdict
 from site_configs.mpi.exchange import BINDINGS
+from site_configs.programs.program import PROGRAMS
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: What stands beside a tone, or for it where there is no colour.
@@ -77,33 +78,15 @@ def _open_templates() -> jinja2.Environment:
         autoescape=True,
         finalize=_as_html,
     )
-    environment.globals.update(
-        plural=formats.plural,
-        percent=_finished(formats.format_percent),
-        number=_finished(formats.number),
-        quantity=_finished(_quantity),
-        band=_finished(formats.format_band),
-    )
+    environment.globals.update(plural=formats.plural, band=_finished(formats.format_band))
     environment.filters.update(
         us=_finished(formats.microseconds),
-        factor=_finished(formats.factor),
-        slowdown=formats.format_slowdown,
         whole=_finished(formats.format_whole),
-        size=_finished(formats.size),
-        binary_size=_finished(formats.binary_size),
-        duration=_finished(formats.duration),
-        lines=sanitize.sanitize_lines,
         explain=lambda result: describe_reason([result]),
         stamp=lambda tone: STAMPS[str(tone)],
         sign=lambda word: Verdict(word).sign,
-        tone=lambda word, strict: Verdict(word).tone if is_healthy(word, strict) else "bad",
     )
     return environment
-
-
-def _quantity(value: float | None, unit: str) -> str:
-    """Format a quantity with the Greek letter, which a page can show."""
-    return formats.quantity(value, unit).replace(" us", " µs")
 
 
 def _finished(write: Callable[..., str]) -> Callable[..., Markup]:
@@ -158,6 +141,29 @@ class Linked(Toned):
     def __new__(cls, text: str, address: str, tone: str = Tone.PLAIN, told: str = "") -> Linked:  # type: ignore[override]
         made: Linked = super().__new__(cls, text, tone)
         made.address, made.told = quote(address, safe="/#"), told
+        return made
+
+
+class Named(Linked):
+    """The key by which programs find something; a page shows its name, and where it is, in the key's place."""
+
+    name: str
+    where: str
+
+    def __new__(cls, key: str, name: str, where: str, address: str = "") -> Named:  # type: ignore[override]
+        made: Named = super().__new__(cls, key, address)  # type: ignore[assignment]
+        made.name, made.where = name, where
+        return made
+
+
+class Phrase(str):
+    """Text of parts, of which some lead elsewhere."""
+
+    parts: tuple[str, ...]
+
+    def __new__(cls, *parts: str) -> Phrase:
+        made = super().__new__(cls, "".join(parts))
+        made.parts = parts
         return made
 
 
@@ -219,6 +225,7 @@ class Drawing:
     """Pictures that a template of its own arranges over the whole width, which only HTML shows."""
 
     draw: Callable[[], Markup]
+    instead: Sequence[TextTable] = ()  #: what is shown where there are no pictures
 
 
 @dataclass(frozen=True)
@@ -230,6 +237,19 @@ class Links:
 
 
 @dataclass(frozen=True)
+class Group:
+    """Equal rows: of one thing, or of several, the same is said, and the same is to be done."""
+
+    mark: Toned  #: the word for all of them
+    title: str  #: the one, or how many there are
+    where: str = ""  #: all of them are
+    rows: Sequence[tuple[Named, str]] = ()  #: of several: each with its numbers
+    left: str = ""  #: that more are not listed; empty if all are
+    why: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
 class Commands:
     """Commands that are there to be copied, below their title."""
 
@@ -238,7 +258,7 @@ class Commands:
     folded: bool = True  #: whether only the title is seen at first
 
 
-Block = Lines | TextTable | Picture | Legend | Drawing | Links | Commands
+Block = Lines | TextTable | Picture | Legend | Drawing | Links | Group | Commands
 
 
 @dataclass(frozen=True)
@@ -251,6 +271,8 @@ class Section:
     mark: Toned | None = None  #: a word before the title
     new_page: bool = False  #: whether it begins a page in print
     printed: str | None = None  #: what a printed page has in its place, which may be nothing
+    half: bool = False  #: whether a page shows it beside the next one, or the one before it, that is such
+    only_page: bool = False  #: whether Markdown leaves it out
 
 
 @dataclass(frozen=True)
@@ -268,6 +290,8 @@ class Document:
     failures: Sequence[str] = ()  #: what spoils it, above the facts
     styles: Sequence[str] = ()  #: further style sheets among the templates
     landscape: bool = False  #: whether it is printed on sheets that lie
+    counts: Sequence[Linked] = ()  #: behind the headline
+    script: str = ""  #: among the templates; the page shows everything without it
 
 
 def table_section(table: TextTable, new_page: bool = False) -> Section:
@@ -306,6 +330,7 @@ def render_html(document: Document) -> str:
         "tone": document.tone,
         "headline": document.headline,
         "sections": drop_empty(document.sections),
+        **({"script": read_script(document.script)} if document.script else {}),
     }
     return render_html_template(
         "document.html.j2",
@@ -325,13 +350,14 @@ def name_cell_classes(cell: str, is_number: bool) -> str:
 
 def render_markdown(document: Document) -> str:
     ending = Section("How to read this", [Lines(Role.ITEM, document.how_to_read)])
+    counts = filter(None, [", ".join(document.counts)])
     headline = f"{STAMPS[document.tone]} {escape_markdown(document.headline)}".lstrip()
     parts = [
         f"# Plumbline {escape_markdown(document.kind)}: {headline}",
         escape_markdown(" · ".join(document.where)),
-        render_block(Lines(Role.ITEM, [*document.failures, *document.facts])),
+        render_block(Lines(Role.ITEM, [*document.failures, *counts, *document.facts])),
     ]
-    for section in drop_empty([*document.sections, ending]):
+    for section in drop_empty([*(each for each in document.sections if not each.only_page), ending]):
         title = f"{section.mark} {section.title}".strip() if section.mark else section.title
         blocks = [text for text in map(render_block, section.blocks) if text]
         parts += [f"## {escape_markdown(title)}"] if title and blocks else []
@@ -355,9 +381,26 @@ def render_block(block: Block) -> str:
         lines = block.marked
         if block.role is Role.REMARK:
             return "\n\n".join(map(escape_markdown, lines))
+    elif isinstance(block, Drawing):
+        return "\n\n".join(map(render_block, block.instead))
+    elif isinstance(block, Group):
+        return render_group(block)
     elif isinstance(block, Picture):
         lines = [f"{block.subject}: {caption}" for caption in block.captions]
     return "\n".join(f"- {escape_markdown(line)}" for line in lines)
+
+
+def render_group(group: Group) -> str:
+    """Render a group as an item of a list, with what is said of it in a list below it."""
+    rows = [": ".join(filter(None, row)) for row in group.rows]
+    parts = [*rows, group.left, f"why: {group.why}" if group.why else ""]
+    lines = [f"  - {escape_markdown(part)}" for part in parts if part]
+    if group.command:
+        text = sanitize_line(group.command)
+        ticks = choose_fence(text)
+        lines.append(f"  - again: {ticks} {text} {ticks}" if "`" in text else f"  - again: `{text}`")
+    head = ": ".join(filter(None, [group.title, group.where]))
+    return "\n".join([f"- **{escape_markdown(group.mark)}** {escape_markdown(head)}", *lines])
 
 
 def render_code_block(commands: Sequence[str]) -> str:
@@ -383,11 +426,11 @@ def drop_empty(sections: Sequence[Section]) -> list[Section]:
     return kept
 
 
-#: Of a launch.
 JUDGED = (
-    "A launch of mpicost says its steady time, the mean of the fastest quarter of its trials; one of OSU or "
-    "IMB says the judged column of its table."
+    "A launch of {} says its steady time, the mean of the fastest quarter of its trials, each the time of the "
+    "slowest process, without the first trial."
 )
+JUDGED_OTHER = "A launch of {} says the judged column of its table."
 JUDGED_LANGUAGE = (
     "A launch of bindings says the median of its rounds: of C its time, of another language its time over that "
     "in C in the same round, as 1.5 x C. What slows both as much moves the case of C alone."
@@ -396,9 +439,16 @@ JUDGED_LANGUAGE = (
 
 def describe_judged(programs: Iterable[str]) -> str:
     """Describe by what a launch of the programs that were measured is judged."""
-    measured = {*programs}
-    parts = [JUDGED] if measured != {BINDINGS} else []
-    return " ".join([*parts, *([JUDGED_LANGUAGE] if BINDINGS in measured else [])])
+    known = {*programs}
+    measured = [name for name in PROGRAMS if name in known]
+    own = [name for name in measured if PROGRAMS[name].own]
+    others = [name.upper() for name in measured if not PROGRAMS[name].own and name != BINDINGS]
+    said = (
+        (JUDGED, own),
+        (JUDGED_OTHER, others),
+        (JUDGED_LANGUAGE, [BINDINGS] if BINDINGS in measured else []),
+    )
+    return " ".join(words.format(" or ".join(names)) for words, names in said if names)
 
 
 #: Of an analysis that judges something else.

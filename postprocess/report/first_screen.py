@@ -46,6 +46,11 @@ class LaterRound:
         return overview.format_counts(count_verdicts(self.results)) or "none of them could be measured"
 
     @property
+    def sentence(self) -> str:
+        """What it found, as a night says it of its suspects."""
+        return f"suspects measured again at {self.started}: {self.line}"
+
+    @property
     def tone(self) -> str:
         """Return the tone of the worst case; ``bad`` if the session failed."""
         tones = {result.verdict.tone for result in self.results}
@@ -174,6 +179,10 @@ class Proposal:
     command: str  #: or empty, if waiting is all
     cost: str  #: such as ``about 12 s``; empty if it is unknown
 
+    @property
+    def sentence(self) -> str:
+        return f"{self.why} ({self.cost})" if self.cost else self.why
+
 
 @dataclass(frozen=True)
 class NumberedGroup:
@@ -183,12 +192,6 @@ class NumberedGroup:
     group: CaseGroup
     failed: bool
     again: str  #: empty where another launch tells nothing: of what did not fail, or has no reference
-
-    @property
-    def explained(self) -> bool:
-        """Whether it is one case whose reason tells its value and reference."""
-        group = self.group
-        return len(group.results) == 1 and group.verdict in overview.TOLD and bool(group.reason)
 
 
 def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:

@@ -1,58 +1,131 @@
 """The report of a session: ``report.md``, and ``report.html`` with its pictures in one file."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from postprocess.base import formats, sanitize
 from postprocess.base.formats import TextTable
 from postprocess.base.grouping import group_pairs
 from postprocess.model.groups import count_lines
-from postprocess.model.verdict import CaseResult, count_verdicts, find_varying_fields
+from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields, is_healthy
 from postprocess.report import document, first_screen, overview, panels, plots, trial_selection
-from postprocess.report.case_table import build_case_table
-from postprocess.report.curves import build_curves
-from postprocess.report.document import Block, Commands, Document, Lines, Role, Section, Tone, table_section
+from postprocess.report.case_table import CaseTable, build_case_table
+from postprocess.report.curves import Curves, build_curves
+from postprocess.report.document import (
+    Block,
+    Commands,
+    Document,
+    Drawing,
+    Group,
+    Lines,
+    Linked,
+    Named,
+    Phrase,
+    Role,
+    Section,
+    Tone,
+    Toned,
+)
 from postprocess.report.grids import build_grid, build_limit_map, build_verdict_map
-from postprocess.report.overview import CLASSES, MOST_IN_GROUP, Sensitivity, assess_sensitivity, explain
+from postprocess.report.overview import CLASSES, Sensitivity, assess_sensitivity
 from postprocess.report.trial_selection import LaunchTrials
-from postprocess.results.summary import SessionSummary
-from site_configs.mpi.exchange import BINDINGS
+from postprocess.results.summary import SessionSummary, SummaryLaunch
+from site_configs.topology.machine import Cache
 
+PLACES = ("system", "partition", "program")
+CONDITIONS = ("cache", "sync")
 MOST_GROUPS = 150  #: of what failed, and of what is to look at
-MOST_OF_ONE_GROUP = 30  #: cases that are named of those that failed for one cause
+MOST_OPEN = 15  #: of these those that are not folded
+MOST_PRINTED = 6  #: of these those that are printed
+MOST_OF_ONE_GROUP = 30  #: cases that are named of those of which the same is said
 MOST_NEWS = 4  #: cases that are named of those that changed in one way
 MOST_LAUNCHES = 400
 HOW_TO_READ = (
-    "The value of a case of mpicost is the mean of the fastest quarter of its trials, each the time of the "
-    "slowest process, without the first trial; of OSU and IMB it is what they print.",
-    "Slowdown is how many times as slow as its reference a case is, for times and bandwidths alike.",
-    "The pictures and all cases are in report.html, the numbers in summary.json, every trial in the store.",
+    "The value of a case is the median of its launches. It is held against a reference, the center of earlier "
+    "launches on this machine, inside a band that follows from how launches and sessions differ.",
+    "The headline, the mean of the papers without spikes (more than 1.8 medians, at most a tenth of the "
+    "trials), has a limit of its own, for slow trials that are few.",
+    "A provisional result is of a reference that knows fewer than three sessions, or that one night could not "
+    "hold a slowdown of twice the time against. Fast means suspiciously far below the band, and is no failure.",
+    "Slowdown is how many times as slow as its reference a case is, for times and bandwidths alike: above 1 is "
+    "worse. The limit is the smallest slowdown that one night calls with 90% probability.",
+    "1 kB is 1000 bytes, 1 KiB 1024, 1 MB/s a million bytes per second.",
+    "The pictures and all cases are in report.html, the same without them in report.md, the numbers in "
+    "summary.json, every trial in the store.",
 )
+MEANING = (
+    "A detection limit is the smallest slowdown that is called with 90% probability. One night calls what is "
+    "grossly slower; what lies just above its band is called when further nights find it slow too. From how "
+    "the launches and sessions behind each reference differ, with Student's t on the logarithm. References "
+    "learn from good nights, and detection limits fall."
+)
+NO_TRIALS: Mapping[str, Sequence[LaunchTrials]] = {}
 
 
-def build_document(summary: SessionSummary, past: first_screen.Past) -> Document:
+class _CaseNames:
+    """How cases are named: by key, and on a page by what they are, with a link to their row in the table."""
+
+    def __init__(self, results: Sequence[CaseResult], table: CaseTable) -> None:
+        self.everywhere = find_varying_fields(results, PLACES)
+        own = group_pairs(((result.case.program, result.case.routine), result) for result in results)
+        self.fields = {
+            place: self.everywhere + find_varying_fields(same, CONDITIONS) for place, same in own.items()
+        }
+        self.rows = {row.result.case.key: f"#{row.name}" for row in table.rows if row.name}
+
+    def name(self, result: CaseResult) -> Named:
+        case = result.case
+        label = f"{case.label} {formats.size(case.bytes)}" if case.bytes else case.label
+        where = self._locate(result, self.fields[case.program, case.routine])
+        return Named(case.key, label, where, self.rows.get(case.key, ""))
+
+    def locate(self, result: CaseResult) -> str:
+        """Tell where all cases of a group are."""
+        return self._locate(result, self.everywhere)
+
+    def _locate(self, result: CaseResult, fields: Iterable[str]) -> str:
+        case = result.case
+        spread = f", {case.per_node} per node" if case.per_node != case.processes else ""
+        parts = [case.environment, f"{formats.plural(case.processes, 'process', 'es')}{spread}"]
+        return " · ".join([*parts, *(str(getattr(case, name)) for name in fields)])
+
+
+def build_document(
+    summary: SessionSummary, past: first_screen.Past, trials: Mapping[str, Sequence[LaunchTrials]] = NO_TRIALS
+) -> Document:
     """Build the document of a session.
 
     :param past: the nights of its cases
+    :param trials: of the session, by the key of their case; without any there are no pictures of trials
     """
+    curves = build_curves(summary.results, summary.strict, panels.list_environments(summary.results))
+    drawn, not_drawn = trial_selection.select_trials(summary, trials)
+    table = build_case_table(summary.results, summary.strict, curves, past, drawn)
+    names = _CaseNames(summary.results, table)
     groups = first_screen.list_numbered_groups(summary)
     host = summary.machine.host or "an unnamed host"
     wrong = overview.describe_contradiction(summary)
-    languages = any(each.case.program == BINDINGS for each in summary.results)
-    sections = [
-        Section("New", [Lines(Role.ITEM, list(_list_news(summary, past)))]),
-        Section("Next", list(_list_proposals(summary, past))),
-        Section("Notes", [Lines(Role.ITEM, count_lines(summary.notes))]),
-        _build_groups("What failed", summary, [each for each in groups if each.failed]),
-        _build_launches(summary),
-        _build_groups("To look at", summary, [each for each in groups if not each.failed]),
-        Section("Not run, not judged", [Lines(Role.ITEM, list(_list_not_judged(summary)))]),
-        Section("Cases by routine and MPI", _build_grid(summary)),
-        _build_limits(assess_sensitivity(summary)),
-        Section("What ran", _list_what_ran(summary)),
-    ]
     tone, headline = first_screen.conclude_session(summary, past.rounds)
+    ran = formats.plural(len(summary.launches), "launch", "es")
+    mpis = formats.plural(len(summary.environments), "MPI")
+    measured = {each.case.program for each in summary.results if each.verdict is not Verdict.SKIPPED}
+    sections = [
+        Section("New", list(_list_news(summary, past, names)), half=True),
+        Section("Next", list(_list_proposals(summary, past)), half=True),
+        Section("Notes", [Lines(Role.CAVEAT, count_lines(summary.notes))]),
+        *_build_groups("What failed", summary, [each for each in groups if each.failed], names),
+        *_build_groups("To look at", summary, [each for each in groups if not each.failed], names),
+        Section("Not run, not judged", [Lines(Role.ITEM, list(_list_not_judged(summary)))]),
+        _build_maps(summary),
+        *_build_limits(assess_sensitivity(summary)),
+        _build_case_list(table, past, not_drawn),
+        _build_curves(curves),
+        Section("What ran", [Lines(Role.ITEM, list(_list_what_ran(summary)))]),
+        _build_failed_launches(summary),
+        Section("MPIs and programs", _tabulate_programs(summary), folded=True, printed=""),
+        _build_launches(summary),
+    ]
     return Document(
         kind=summary.mode,
         where=(
@@ -63,99 +136,146 @@ def build_document(summary: SessionSummary, past: first_screen.Past) -> Document
         tone=Tone(tone),
         headline=headline,
         facts=[
-            overview.format_last_line(summary),
+            f"{ran} on {mpis}, {'strict, ' if summary.strict else ''}exit status {summary.exit_status}",
+            *filter(None, [overview.format_expected_failures(summary.results)]),
             *filter(None, [first_screen.describe_sight(summary.results)]),
-            *(
-                f"suspects measured again at {each.started}: {each.line} (session {each.session})"
-                for each in past.rounds
-            ),
+            *map(_tell_round, past.rounds),
         ],
         sections=sections,
-        how_to_read=(*HOW_TO_READ, *([document.JUDGED_LANGUAGE] if languages else [])),
+        how_to_read=(*filter(None, [document.describe_judged(measured)]), *HOW_TO_READ),
         failures=[f"Contradiction: {wrong}"] if wrong else [],
+        styles=["night.css"],
+        counts=[
+            _count(word, number, summary.strict) for word, number in count_verdicts(summary.results).items()
+        ],
+        script="cases.js",
     )
 
 
-def _list_news(summary: SessionSummary, past: first_screen.Past) -> Iterator[str]:
+def _count(word: str, number: int, strict: bool) -> Linked:
+    """Return how many cases have a verdict, with the search that shows them."""
+    skipped = word == Verdict.SKIPPED
+    tone = Verdict(word).tone if is_healthy(Verdict(word), strict) else Tone.BAD
+    search = "" if skipped else f"verdict={word}"
+    return Linked(f"{formats.format_whole(number)} {word}", "" if skipped else "#cases", tone, search)
+
+
+def _tell_round(each: first_screen.LaterRound) -> Linked:
+    return Linked(f"{each.sentence} (session {each.session})", f"../{each.session}/report.html", each.tone)
+
+
+def _list_news(summary: SessionSummary, past: first_screen.Past, names: _CaseNames) -> Iterator[Lines]:
     """List what the night before did not say."""
     if past.problem:
-        yield past.problem
+        yield Lines(Role.CAVEAT, [past.problem])
         return
     news = first_screen.find_news(summary, past)
-    yield news.line
+    yield Lines(Role.REMARK, [f"{news.line[0].upper()}{news.line[1:]}."])
+    items, marks = [], []
     for item in news.items:
-        named = ", ".join(result.case.key for result in item.results[:MOST_NEWS])
+        named = [part for result in item.results[:MOST_NEWS] for part in (names.name(result), "; ")][:-1]
         left = len(item.results) - MOST_NEWS
-        yield f"{item.what}: {named}" + (f" and {formats.format_whole(left)} more" if left > 0 else "")
+        more = f" and {formats.format_whole(left)} more" if left > 0 else ""
+        items.append(Phrase(f"{item.what}: ", *named, more))
+        marks.append(Toned(formats.format_whole(len(item.results)), item.tone))
+    yield Lines(Role.ITEM, items, marks)
 
 
 def _list_proposals(summary: SessionSummary, past: first_screen.Past) -> Iterator[Block]:
     """List what to do next, with its cost."""
-    for each in first_screen.propose_next(summary, past.rounds):
-        why = f"{each.why} ({each.cost})" if each.cost else each.why
-        yield Commands(why, [each.command]) if each.command else Lines(Role.ITEM, [why])
+    proposals = first_screen.propose_next(summary, past.rounds)
+    for each in proposals:
+        yield Commands(each.sentence, [each.command] if each.command else [], folded=False)
+    if not proposals:
+        comes = ": the next night comes by itself" if summary.good else ""
+        yield Lines(Role.REMARK, [f"Nothing to do{comes}."])
 
 
-def _build_groups(title: str, summary: SessionSummary, groups: Sequence[first_screen.NumberedGroup]) -> Section:
-    """Build the section of cases that are not healthy, by what is said of them."""
-    shown = groups[:MOST_GROUPS]
-    table = TextTable(
-        "", ("group", "verdict", "case"), ("value", "reference", "band", "slowdown"), tuple(_list_rows(shown))
-    )
-    why = [f"{each.number}: {told}" for each in shown if (told := _explain(each))]
-    if left := len(groups) - len(shown):
-        why.append(f"{formats.plural(left, 'further group')} in summary.json")
+def _build_groups(
+    title: str, summary: SessionSummary, groups: Sequence[first_screen.NumberedGroup], names: _CaseNames
+) -> Iterator[Section]:
+    """Build the sections of cases that are not healthy, by what is said of them; not all are printed."""
     proposed = {each.command for each in first_screen.propose_next(summary)}
-    again = [each.again for each in shown if each.again and each.again not in proposed]
-    commands = [Commands("One group again", again)] if again else []
-    return Section(title, [table, Lines(Role.ITEM, why), *commands] if groups else [])
+    found = [_build_group(each, summary.strict, names, proposed) for each in groups[:MOST_GROUPS]]
+    left = formats.plural(len(groups) - MOST_PRINTED, "further group")
+    yield Section(title, found[:MOST_PRINTED])
+    yield Section("", found[MOST_PRINTED:MOST_OPEN], printed=f"{left}: on the screen's page.")
+    more = f"{title}: {formats.format_whole(len(groups) - MOST_OPEN)} more"
+    unlisted = len(groups) - len(found)
+    rest = [
+        Lines(Role.DETAIL, [f"{formats.plural(unlisted, 'further group')} in summary.json"] if unlisted else [])
+    ]
+    yield Section(more, [*found[MOST_OPEN:], *rest], folded=True, printed="")
 
 
-def _list_rows(groups: Iterable[first_screen.NumberedGroup]) -> Iterator[tuple[str, ...]]:
-    """List the rows of groups: their first cases, and how many more there are."""
-    for each in groups:
-        results = each.group.results
-        most = MOST_OF_ONE_GROUP if each.failed else MOST_IN_GROUP
-        for result in results[:most]:
-            yield (
-                str(each.number),
-                str(result.verdict),
-                result.case.key,
-                formats.quantity(result.value, result.unit),
-                formats.number(result.reference, result.unit),
-                formats.format_band(result.band, result.unit),
-                formats.factor(result.slowdown),
-            )
-        if left := len(results) - len(results[:most]):
-            more = f"{formats.format_whole(left)} more like these"
-            yield (str(each.number), str(each.group.verdict), more, *[formats.DASH] * 4)
+def _build_group(
+    numbered: first_screen.NumberedGroup, strict: bool, names: _CaseNames, proposed: Container[str]
+) -> Group:
+    group, results = numbered.group, numbered.group.results
+    tone = group.verdict.tone if is_healthy(group.verdict, strict) else Tone.BAD
+    mark = Toned(f"{group.verdict.sign} {group.verdict}", tone)
+    command = "" if numbered.again in proposed else numbered.again
+    if len(results) == 1:
+        why = _join(overview.explain(results[0]), _tell_figures(results[0]))
+        return Group(mark, names.name(results[0]), why=why, command=command)
+    left = len(results) - MOST_OF_ONE_GROUP
+    return Group(
+        mark,
+        formats.plural(len(results), "case"),
+        names.locate(results[0]) if group.at_one_place else "",
+        [
+            (names.name(each), _join(overview.format_numbers(each), _tell_figures(each)))
+            for each in results[:MOST_OF_ONE_GROUP]
+        ],
+        f"and {formats.format_whole(left)} more like these" if left > 0 else "",
+        group.reason,
+        command,
+    )
 
 
-def _explain(each: first_screen.NumberedGroup) -> str:
-    """Explain the verdict of a group; the numbers are in the table."""
-    results = each.group.results
-    return explain(results[0]) if len(results) == 1 and results[0].reason else each.group.reason
+def _join(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
+
+
+def _tell_figures(result: CaseResult) -> str:
+    """Tell what else a program printed of a case."""
+    return ", ".join(f"{name} {value:.6g}" for name, value in (result.figures or {}).items())
+
+
+LAUNCH_LABELS = ("outcome", "program", "environment", "partition", "reason", "directory")
+LAUNCH_COLUMNS = ("processes", "per node", "launch", "time")
+
+
+def _tabulate_launches(launches: Sequence[SummaryLaunch]) -> TextTable:
+    rows = tuple(
+        (
+            Toned(launch.outcome, Tone.BAD if launch.failed else Tone.PLAIN),
+            *(launch.name, launch.environment, launch.partition, launch.reason, launch.directory),
+            *(str(launch.processes), str(launch.per_node), str(launch.launch)),
+            formats.duration(launch.seconds),
+        )
+        for launch in launches[:MOST_LAUNCHES]
+    )
+    left = len(launches) - len(rows)
+    notes = (f"{formats.plural(left, 'further launch', 'es')} in summary.json",) if left else ()
+    return TextTable("", LAUNCH_LABELS, LAUNCH_COLUMNS, rows, notes)
+
+
+def _build_failed_launches(summary: SessionSummary) -> Section:
+    failed = sorted((each for each in summary.launches if each.failed), key=lambda each: each.outcome)
+    return Section("Launches that failed", [_tabulate_launches(failed)], printed="")
 
 
 def _build_launches(summary: SessionSummary) -> Section:
-    failed = sorted((each for each in summary.launches if each.failed), key=lambda each: each.outcome)
-    rows = tuple(
-        (
-            launch.outcome,
-            launch.name,
-            launch.environment,
-            launch.partition,
-            launch.reason,
-            launch.directory,
-            str(launch.processes),
-            str(launch.launch),
-            f"{launch.seconds:.1f}",
-        )
-        for launch in failed[:MOST_LAUNCHES]
-    )
-    labels = ("outcome", "program", "environment", "partition", "reason", "directory")
-    table = TextTable("Launches that failed", labels, ("processes", "launch", "seconds"), rows)
-    return table_section(table)
+    """Build the section of all other launches, which may be hundreds."""
+    others = sorted((each for each in summary.launches if not each.failed), key=lambda each: each.outcome)
+    counts = {
+        "failed": len(summary.launches) - len(others),
+        "skipped": sum(each.outcome == "skipped" for each in others),
+    }
+    told = "".join(f", {formats.format_whole(number)} {word}" for word, number in counts.items() if number)
+    title = f"Launches: {formats.format_whole(len(summary.launches))}{told}"
+    return Section(title, [_tabulate_launches(others)], folded=True, printed="", only_page=True)
 
 
 def _list_not_judged(summary: SessionSummary) -> Iterator[str]:
@@ -164,10 +284,10 @@ def _list_not_judged(summary: SessionSummary) -> Iterator[str]:
         yield f"{what}: {formats.plural(number, 'case')}: {reason}"
 
 
-def _build_grid(summary: SessionSummary) -> list[Block]:
-    """Build a table of verdicts for each program."""
+def _build_maps(summary: SessionSummary) -> Section:
+    """Build the maps of routine by size; where there are no pictures, a table of verdicts for each program."""
     grid = build_grid(summary)
-    return [
+    tables = [
         TextTable(
             f"{section.program}: {section.counts}",
             ("routine", *grid.columns),
@@ -178,12 +298,36 @@ def _build_grid(summary: SessionSummary) -> list[Block]:
         )
         for section in grid.sections
     ]
+    verdicts = build_verdict_map(summary.results, summary.strict)
+    context = {"verdicts": verdicts, "limits": build_limit_map(summary.results), "classes": CLASSES}
+    draw = partial(document.render_fragment, "maps.html.j2", context)
+    return Section("Cases by routine", [Drawing(draw, tables)] if tables else [])
 
 
-def _build_limits(sensitivity: Sensitivity | None) -> Section:
-    """Build the section on the smallest slowdowns that are called."""
+def _build_case_list(table: CaseTable, past: first_screen.Past, not_drawn: int) -> Section:
+    """Build the table of all cases, which only a page has: its script searches and sorts it."""
+    keys = {"keys": plots.draw_sign_keys()} if table.drawn else {}
+    context = {
+        "table": table,
+        "history": bool(past.nights),
+        "not_drawn": not_drawn,
+        "figures": _tell_figures,
+        **keys,
+    }
+    draw = partial(document.render_fragment, "cases.html.j2", context, trials=plots.draw_trials)
+    return Section("All cases", [Drawing(draw)] if table.rows else [], printed="")
+
+
+def _build_curves(curves: Curves) -> Section:
+    draw = partial(document.render_fragment, "curves.html.j2", {"curves": curves})
+    title = "Values over bytes and processes"
+    return Section(title, [Drawing(draw)] if curves.sections else [], printed="")
+
+
+def _build_limits(sensitivity: Sensitivity | None) -> Iterator[Section]:
+    """Build the sections on the smallest slowdowns that are called."""
     if sensitivity is None:
-        return Section("", [])
+        return
     names = [name if name in ("more", CLASSES[-1]) else f"up to {name}" for name in CLASSES]
     rows = tuple(
         (
@@ -200,46 +344,60 @@ def _build_limits(sensitivity: Sensitivity | None) -> Section:
         (each.case.key, *_format_limits(each.detectable, each.detectable_soon)) for each in sensitivity.worst
     )
     highest = TextTable("", ("highest detection limits",), ("tonight", "within three nights"), worst)
-    meaning = "A detection limit is the smallest slowdown that is called with 90% probability."
-    return Section("Detection limits", [Lines(Role.REMARK, [sensitivity.line, meaning]), limits, highest])
+    yield Section("Detection limits", [Lines(Role.REMARK, [sensitivity.line])])
+    yield Section(
+        "Detection limits by program, MPI and size",
+        [Lines(Role.REMARK, [MEANING]), limits, highest],
+        folded=True,
+        printed="",
+    )
 
 
 def _format_limits(*limits: float | None) -> Iterator[str]:
     return (formats.format_percent(limit, "nothing") for limit in limits)
 
 
-def _list_what_ran(summary: SessionSummary) -> list[Block]:
-    """List the machine, the MPIs, the programs and the phases."""
+def _list_what_ran(summary: SessionSummary) -> Iterator[str]:
+    """List the machine, the command and the phases."""
     machine = summary.machine
+    cores = f"{formats.plural(machine.cores, 'core')} in {formats.plural(machine.sockets, 'socket')}"
+    yield f"machine: {machine.cpu_model or 'unknown processor'}, {cores}, kernel {machine.kernel or 'unknown'}"
+    if caches := ", ".join(map(_describe_cache, machine.caches)):
+        yield f"caches: {caches}"
     processes = sorted({result.case.processes for result in summary.results})
-    facts = [
-        f"machine: {machine.cpu_model or 'unknown processor'}, {formats.plural(machine.cores, 'core')}, "
-        f"kernel {machine.kernel or 'unknown'}",
-        f"processes: {', '.join(map(str, processes))}",
-        f"built with: {summary.built_with}",
-        f"command: {' '.join(summary.command)}",
-    ]
+    yield f"processes: {', '.join(map(str, processes))}"
+    yield f"built with: {summary.built_with}"
+    yield f"command: {' '.join(summary.command)}"
+    phases = (f"{name} {formats.duration(seconds)}" for name, seconds in summary.phases.items())
+    yield f"time: {', '.join(phases)}"
+
+
+def _describe_cache(cache: Cache) -> str:
+    shared = f" shared by {cache.shared_by}" if cache.shared_by > 1 else ""
+    return f"L{cache.level} {cache.type} {formats.binary_size(cache.bytes)}{shared}"
+
+
+def _tabulate_programs(summary: SessionSummary) -> list[TextTable]:
+    """Tabulate the MPIs and the programs."""
     libraries = tuple(
-        (each.name, "; ".join(sanitize.sanitize_lines(each.library)), each.origin, each.mpiexec)
+        (
+            each.name,
+            "; ".join(sanitize.sanitize_lines(each.library)) or "unknown",
+            each.origin,
+            each.mpicc,
+            each.mpiexec,
+        )
         for each in summary.environments
     )
     programs = tuple(
         (each.program, each.environment, each.version, each.compiler, each.flags, each.spec)
         for each in summary.programs
     )
-    phases = tuple((name, formats.duration(seconds)) for name, seconds in summary.phases.items())
+    library = "library, as the running program reports it"
     return [
-        Lines(Role.ITEM, facts),
-        TextTable("", ("MPI", "library, as the running program reports it", "from", "launcher"), (), libraries),
+        TextTable("", ("MPI", library, "from", "compiler wrapper", "launcher"), (), libraries),
         TextTable("", ("program", "MPI", "version", "compiler", "flags", "from"), (), programs),
-        TextTable("", ("phase",), ("time",), phases),
     ]
-
-
-PLACES = ("system", "partition", "program")
-CONDITIONS = ("cache", "sync")
-MOST_OPEN = 15  #: entries of what failed that are not folded
-MOST_PRINTED = 6  #: entries of what failed, and of what is to look at, that are printed
 
 
 def build_report(
@@ -257,8 +415,8 @@ def build_report(
     :raises UsageError: if a report cannot be written.
     """
     markdown, html = session_dir / "report.md", session_dir / "report.html"
-    pages = {markdown: render_markdown(summary, past), html: render_html(summary, trials, past)}
-    document.write_pages(pages)
+    told = build_document(summary, past or first_screen.Past(), trials)
+    document.write_pages({markdown: document.render_markdown(told), html: document.render_html(told)})
     return markdown, html
 
 
@@ -271,57 +429,4 @@ def render_html(
     summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]], past: first_screen.Past | None = None
 ) -> str:
     """Render the report as one page that needs nothing but itself."""
-    past = past or first_screen.Past()
-    drawn, not_drawn = trial_selection.select_trials(summary, trials)
-    names = panels.list_environments(summary.results)
-    curves = build_curves(summary.results, summary.strict, names)
-    table = build_case_table(summary.results, summary.strict, curves, past, drawn)
-    groups = first_screen.list_numbered_groups(summary)
-    proposals = first_screen.propose_next(summary, past.rounds)
-    launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
-    tone, headline = first_screen.conclude_session(summary, past.rounds)
-    context: dict[str, Any] = {
-        "summary": summary,
-        "tone": tone,
-        "session": summary.session,
-        "headline": headline,
-        "contradiction": overview.describe_contradiction(summary),
-        "counts": count_verdicts(summary.results),
-        "sight": first_screen.describe_sight(summary.results),
-        "news": first_screen.find_news(summary, past),
-        "proposals": proposals,
-        "proposed": [each.command for each in proposals],
-        "past": past,
-        "notes": count_lines(summary.notes),
-        "broken": [group for group in groups if group.failed],
-        "doubtful": [group for group in groups if not group.failed],
-        "most_open": MOST_OPEN,
-        "most_printed": MOST_PRINTED,
-        "most_groups": MOST_GROUPS,
-        "most_of_one": MOST_OF_ONE_GROUP,
-        "not_judged": overview.count_not_judged(summary.results),
-        "maps": (build_verdict_map(summary.results, summary.strict), build_limit_map(summary.results)),
-        "sensitivity": assess_sensitivity(summary),
-        "classes": CLASSES,
-        "curves": curves,
-        "table": table,
-        "anchors": {row.result.case.key: row.name for row in table.rows if row.name},
-        "keys": plots.draw_sign_keys(),
-        "not_drawn": not_drawn,
-        "script": document.read_script("cases.js"),
-        "places": find_varying_fields(summary.results, PLACES),
-        "qualifiers": _qualifiers(summary.results),
-        "processes": sorted({r.case.processes for r in summary.results}),
-        "launches": launches[:MOST_LAUNCHES],
-        "launches_left_out": max(0, len(launches) - MOST_LAUNCHES),
-        "launches_failed": sum(launch.failed for launch in launches),
-        "launches_skipped": sum(launch.outcome == "skipped" for launch in launches),
-    }
-    return document.render_html_template("report.html.j2", context, trials=plots.draw_trials)
-
-
-def _qualifiers(results: Sequence[CaseResult]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return, by program and routine, the fields in which its cases differ, to be shown with each case."""
-    everywhere = find_varying_fields(results, PLACES)
-    found = group_pairs(((result.case.program, result.case.routine), result) for result in results)
-    return {place: everywhere + find_varying_fields(own, CONDITIONS) for place, own in found.items()}
+    return document.render_html(build_document(summary, past or first_screen.Past(), trials))

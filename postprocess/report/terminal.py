@@ -246,8 +246,7 @@ def _print_proposals(console: Console, summary: SessionSummary, rounds: Sequence
     for each in propose_next(summary, rounds):
         if each.command in told:
             continue
-        why = f"{each.why} ({each.cost})" if each.cost else each.why
-        _print_sentence(console, f"next: {why}", each.command)
+        _print_sentence(console, f"next: {each.sentence}", each.command)
 
 
 def _print_last_lines(
@@ -258,8 +257,8 @@ def _print_last_lines(
     if contradiction:
         _print_sentence(console, f"error: {contradiction}", style="bold red")
     for each in rounds:
-        told = f"suspects measured again at {each.started}: {each.line}"
-        _print_sentence(console, told, f"./plumbline report {each.session}", style=STYLES[each.tone])
+        command = f"./plumbline report {each.session}"
+        _print_sentence(console, each.sentence, command, style=STYLES[each.tone])
     _print_proposals(console, summary, rounds)
     if seen := summarise_sensitivity(summary.results):
         _print_sentence(console, f"{seen}; detection limits: report.html", style="cyan")

@@ -30,6 +30,7 @@ from postprocess.parsers.transports import TransportPath
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results import store
 from postprocess.results.launch_costs import describe_flush
+from postprocess.results.query import FRESH
 from postprocess.results.store import SUFFIX, build_rows, list_sessions
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, preview_plan, run_again, run_plan
@@ -165,10 +166,14 @@ class SessionContext:
         return chosen + self.work.reference_roots
 
     def open_session(self, mode: str) -> tuple[Session, ReframeDriver]:
-        """Open a new session, and a ReFrame that works in it."""
+        """Open a new session, and a ReFrame that works in it.
+
+        One of fresh launches is never strict: what is suspect there fails the session that they are taken for.
+        """
         directory = self.work.new_session()
         request = self.request
-        session = Session(directory, mode, request.site, request.command, request.strict)
+        strict = request.strict and not mode.endswith(FRESH)
+        session = Session(directory, mode, request.site, request.command, strict)
         spack = self.prepared.spack.executable if self.prepared.spack else None
         where = self.work.source, self.work.root, directory, self.reference_roots
         return session, ReframeDriver(*where, spack, self.prepared.usable_nodes, self.progress)

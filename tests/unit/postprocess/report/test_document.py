@@ -4,8 +4,10 @@ import errno
 import re
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from markupsafe import Markup
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
@@ -14,8 +16,14 @@ from postprocess.report.document import (
     BESIDE,
     Commands,
     Document,
+    Drawing,
+    Group,
     Legend,
     Lines,
+    Linked,
+    Links,
+    Named,
+    Phrase,
     Picture,
     Role,
     Section,
@@ -34,6 +42,11 @@ DRAWN = Picture(lambda: "<svg></svg>", HOSTILE, (HOSTILE,), HOSTILE)
 BLOCKS = (
     *(Lines(role, (HOSTILE, "a line")) for role in Role),
     *(TABLE, DRAWN, Commands(HOSTILE, (HOSTILE,)), Legend([(css_key("begin"), HOSTILE)])),
+    Links(HOSTILE, [Linked(HOSTILE, HOSTILE, Tone.BAD, HOSTILE)]),
+    Lines(Role.ITEM, [Phrase(HOSTILE, Named(HOSTILE, HOSTILE, HOSTILE, "#here"))]),
+    Group(Toned(HOSTILE, Tone.BAD), Named(HOSTILE, HOSTILE, HOSTILE), why=HOSTILE),
+    Group(Toned(HOSTILE, Tone.BAD), HOSTILE, HOSTILE, [(Named(HOSTILE, HOSTILE, HOSTILE), HOSTILE)], HOSTILE),
+    Drawing(lambda: Markup("<svg></svg>"), [TABLE]),
 )
 HOSTILE_DOCUMENT = Document(
     HOSTILE,
@@ -51,6 +64,7 @@ HOSTILE_DOCUMENT = Document(
     [HOSTILE],
     styles=("links.css",),
     landscape=True,
+    counts=[Linked(HOSTILE, "#here", Tone.BAD, HOSTILE), Linked(HOSTILE, "", Tone.GOOD)],
 )
 
 
@@ -65,10 +79,20 @@ def test_hostile_text_is_shown_and_does_nothing() -> None:
     assert not re.search(r"(?<!\\)`", code.sub("", markdown)) and "http://" not in code.sub("", markdown)
 
 
+def test_the_command_of_a_group_is_code_that_it_cannot_end() -> None:
+    group = Group(
+        Toned("regressed", Tone.BAD), Named("the key", "bcast 8 B", "here"), command="run `x` ``` <b>"
+    )
+    told = replace(HOSTILE_DOCUMENT, sections=[Section("", [group])])
+    assert "  - again: ```` run `x` ``` <b> ````\n" in render_markdown(told)
+    assert "**regressed** the key\n" in render_markdown(told) and "<b>bcast 8 B</b>" in render_html(told)
+
+
 def test_a_page_asks_for_nothing_and_needs_no_script() -> None:
     html = render_html(replace(HOSTILE_DOCUMENT, facts=[BESIDE]))
     assert "default-src 'none'" in html and not re.search(r"<(script|link|iframe|object|form)\b", html)
-    assert set(re.findall(r'(?:src|href|action)="([^"]*)"', html)) == {"report.html"}
+    own = quote(HOSTILE, safe="/#")  # whatever it says, it leads to a file beside the page
+    assert set(re.findall(r'(?:src|href|action)="([^"]*)"', html)) == {"report.html", "#here", own}
     assert not re.search(r"url\(|@import", html)
 
 

@@ -19,6 +19,7 @@ from postprocess.session.lifecycle.context import (
     IMPORTED,
     LOOKED_AT,
     MODE,
+    SessionContext,
     describe_clock,
     describe_left_out_sizes,
     refused_session,
@@ -130,6 +131,17 @@ def test_a_refused_command_leaves_no_session_unless_the_error_names_its_log(tmp_
     with pytest.raises(UsageError), refused_session(session):
         raise UsageError("no such routine")
     assert not session.directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "strict"), [("nightly", True), ("nightly-fresh", False), ("run-fresh", False)]
+)
+def test_fresh_launches_are_never_strict(work: WorkDirectory, mode: str, strict: bool):
+    """Else their page calls cases failed that the session may clear by further launches."""
+    request = Request("nightly", [], "local", Selection(Path("site.py")), strict=True)
+    context = SessionContext(work, request, MagicMock(), Progress())
+    session, _ = context.open_session(mode)
+    assert session.strict is strict
 
 
 # A clock that contradicts the sessions before.

@@ -144,11 +144,11 @@ def test_the_page_of_a_night_names_what_measured_its_suspects_again(measured_aga
     work, night, later = measured_again
     write_earlier_pages(work, later)
     text = (work.sessions / night / "report.html").read_text(encoding="utf-8")
-    assert f'href="../{later}/report.html">measured again at 2026-11-20T03:00:00Z</a>' in text
-    assert '<span class="pill good">1 cleared</span>' in text and "./plumbline confirm" not in text
+    told = f"suspects measured again at 2026-11-20T03:00:00Z: 1 cleared (session {later})"
+    assert f'href="../{later}/report.html">{told}</a>' in text and "./plumbline confirm" not in text
     write_site(work, tmp_path / "site")
     copied = (tmp_path / "site" / f"{night}.html").read_text(encoding="utf-8")
-    assert f'href="{later}.html">measured again' in copied and f"../{later}" not in copied
+    assert f'href="{later}.html">suspects measured again' in copied and f"../{later}" not in copied
 
 
 def test_the_verdict_of_a_night_is_what_its_suspects_turned_out_to_be(measured_again):
