@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from postprocess.base import files, formats, sanitize
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import DASH, TextTable, render_markdown_table
+from postprocess.base.formats import DASH, INDENT, TextTable, render_markdown_table, render_text, wrap_all
 from postprocess.base.sanitize import choose_fence, escape_markdown, sanitize_line
 from postprocess.model.groups import describe_reason
 from postprocess.model.verdict import Verdict, is_healthy
@@ -192,6 +192,7 @@ class Legend:
     """What the signs in pictures mean: a sign, which may be empty, and its meaning. Only HTML shows it."""
 
     keys: Sequence[tuple[Markup, str]]
+    title: str = ""  #: above it: what the pictures behind it show
 
 
 @dataclass(frozen=True)
@@ -314,6 +315,25 @@ def render_markdown(document: Document) -> str:
             else:
                 parts.append(block)
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def render_terminal(document: Document) -> str:
+    """Render a document as a terminal gets it: whole rows of tables, wrapped sentences, and no pictures."""
+    where = " · ".join([document.kind, *document.where])
+    ending = Section("", [Lines(Role.ITEM, document.how_to_read)])
+    parts = ["\n".join(wrap_all([document.headline, where, *document.failures, *document.facts])) + "\n"]
+    for section in drop_empty([*document.sections, ending]):
+        title = sanitize_line(section.title)
+        parts += [f"{title}\n{'=' * len(title)}\n"] if title else []
+        for block in section.blocks:
+            if isinstance(block, TextTable):
+                parts.append(render_text(block))
+            elif isinstance(block, Lines):
+                parts += [f"{line}\n" for line in ("\n".join(wrap_all([each])) for each in block.marked)]
+            elif isinstance(block, Commands):
+                lines = [*wrap_all([block.title]), *(INDENT + sanitize_line(each) for each in block.commands)]
+                parts.append("\n".join([*lines, ""]))
+    return "\n".join(parts)
 
 
 def render_block(block: Block) -> str:

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import MISSING, NOT_PRINTED, TextTable, ratio, size
+from postprocess.base.formats import NOT_PRINTED, TextTable, ratio, size
 from postprocess.base.grouping import group_pairs
-from postprocess.extensions.papers import measurements
-from postprocess.extensions.papers.presentation import Number, write_ratio
+from postprocess.extensions.papers import cells, measurements
 from postprocess.extensions.papers.printed import History, PrintedRatio
 
 
@@ -269,11 +268,7 @@ def format_ratio_table(measured: measurements.PaperMeasurements, table: RatioTab
     sources = sorted({row.printed.source for row in table.rows if row.printed})
     rows = tuple(
         (
-            *(
-                Number(row.operation.size, row.operation.bytes),
-                *measured.conditions(row.operation),
-                row.machine,
-            ),
+            *(row.operation.size, *measured.conditions(row.operation), row.machine),
             *(_format_ratio(row, name) for name in table.environments),
             *([_format_printed(row)] if sources else []),
         )
@@ -298,13 +293,13 @@ def _format_ratio(row: RatioRow, environment: str) -> str:
         return NOT_PRINTED
     value, factor = row.ratios[environment], row.over_printed(environment)
     if value is None:
-        return MISSING
+        return cells.MISSING
     about = {"mpi": environment}
     text = ratio(value, 1.0)
     if factor is None:
-        return Number(text, value, quantity="ratio", about=about)
-    over = write_ratio(factor, quantity="ratio over printed ratio", about=about)
-    return Number(f"{text} ({over})", value, quantity="ratio", about=about, more=[over])
+        return cells.Number(text, value, quantity="ratio", about=about)
+    over = cells.ratio(factor, quantity="ratio over printed ratio", about=about)
+    return cells.Number(f"{text} ({over})", value, quantity="ratio", about=about, more=[over])
 
 
 def _format_printed(row: RatioRow) -> str:
@@ -312,7 +307,7 @@ def _format_printed(row: RatioRow) -> str:
         return NOT_PRINTED
     text = f"{row.printed.ratio:g}" + (" (fitted)" if row.fitted else "")
     note = "fitted" if row.fitted else ""
-    return Number(text, row.printed.ratio, quantity="printed ratio", note=note)
+    return cells.Number(text, row.printed.ratio, quantity="printed ratio", note=note)
 
 
 NEEDED = (
@@ -396,4 +391,4 @@ def _chained(chain: Chain, routine: str) -> TextTable:
 
 
 def _write_chained(quantity: str, value: float | None, count: int) -> str:
-    return NOT_PRINTED if value is None else write_ratio(value, quantity=quantity, about={"bytes": count})
+    return NOT_PRINTED if value is None else cells.ratio(value, quantity=quantity, about={"bytes": count})
