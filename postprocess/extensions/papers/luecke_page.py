@@ -99,16 +99,8 @@ class Dot:
         return abs(math.log(self.measured / self.printed))
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """All ratios of one MPI that are in print too, but those to which a model was fitted."""
-
-    environment: str
-    dots: tuple[Dot, ...]
-
-
-def build_agreement_plots(tables: Iterable[RatioTable]) -> tuple[list[str], list[Agreement]]:
-    """Build a plot for each MPI with a ratio; return the machines, in the order of their signs, first."""
+def build_agreement_plots(tables: Iterable[RatioTable]) -> tuple[list[str], dict[str, list[Dot]]]:
+    """Return the machines, in the order of their signs, and the ratios of each MPI that are in print too."""
     rows = [row for table in tables for row in table.rows if row.is_evidence]
     machines = list(dict.fromkeys(row.machine for row in rows))
     found: dict[str, list[Dot]] = {}
@@ -118,26 +110,26 @@ def build_agreement_plots(tables: Iterable[RatioTable]) -> tuple[list[str], list
                 name = f"{row.operation.routine} {row.operation.size}".rstrip()
                 dot = Dot(name, machines.index(row.machine), row.printed.ratio, ratio)
                 found.setdefault(environment, []).append(dot)
-    return machines, [Agreement(name, tuple(dots)) for name, dots in found.items()]
+    return machines, found
 
 
 @apply_style
-def draw_agreement_plot(shown: Agreement) -> str:
+def draw_agreement_plot(environment: str, every: Sequence[Dot]) -> str:
     """Draw the ratios of one MPI; the shade is a factor of two to both sides of the diagonal."""
-    figure, axes = small.draw_panel(sanitize_line(shown.environment), "ratio in print", "ratio", SIZE)
-    values = [value for dot in shown.dots for value in (dot.printed, dot.measured)]
+    figure, axes = small.draw_panel(sanitize_line(environment), "ratio in print", "ratio", SIZE)
+    values = [value for dot in every for value in (dot.printed, dot.measured)]
     small.set_logarithmic_both(axes, min(values), max(values))
     ends = axes.get_xlim()
     lower, upper = ([end * factor for end in ends] for factor in (1 / NEAR, NEAR))
     axes.fill_between(ends, lower, upper, **BAND)
     axes.plot(ends, ends, color=GOOD, linewidth=1)
-    for style in sorted({dot.style for dot in shown.dots}):
-        dots = [dot for dot in shown.dots if dot.style == style]
+    for style in sorted({dot.style for dot in every}):
+        dots = [dot for dot in every if dot.style == style]
         marks = choose_line_style(style) | {"linestyle": "none", "markersize": 5.5}
         axes.plot([d.printed for d in dots], [d.measured for d in dots], clip_on=False, **marks)
-    _name_furthest(axes, shown.dots)
-    near = sum(dot.distance <= math.log(NEAR) for dot in shown.dots)
-    spoken = f"{near} of {len(shown.dots)} ratios by {shown.environment} within a factor of {NEAR:g}"
+    _name_furthest(axes, every)
+    near = sum(dot.distance <= math.log(NEAR) for dot in every)
+    spoken = f"{near} of {len(every)} ratios by {environment} within a factor of {NEAR:g}"
     return render_inline_svg(figure, f"{spoken} of the printed ones")
 
 
@@ -273,7 +265,7 @@ def _machines(measured: PaperMeasurements, history: History, basis: luecke_ratio
     few = describe_few_processes(measured, ONE_PAIR)
     machines, agreeing = build_agreement_plots(tables)
     keys = [(Markup(plots.draw_marker_key(n)), name) for n, name in enumerate(machines)]
-    pictures = [Picture(partial(draw_agreement_plot, shown), width=SIZE[0]) for shown in agreeing]
+    pictures = [Picture(partial(draw_agreement_plot, *each), width=SIZE[0]) for each in agreeing.items()]
     return figures.build_section(
         f"Machines against {basis.title}, {basis.processes} processes",
         [*describe_machines(measured, history), *([few] if few else [])],

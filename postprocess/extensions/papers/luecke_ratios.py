@@ -6,7 +6,7 @@ T(ours) / T(NT) is T(ours) / T(torus) over the printed T(NT) / T(T3E-600), where
 T3E-600.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
@@ -250,14 +250,11 @@ def _row(
     environments: Sequence[str],
     printed: _Printed,
 ) -> RatioRow:
-    ratios = {}
-    for name in environments:
-        if name not in measured.environments_on(machine):
-            continue
-        time = measured.time(machine, name, operation, basis.processes)
-        divisor = basis.divisor(name)
-        reference = measured.time(basis.machine, divisor, operation, basis.processes)
-        ratios[name] = time / reference if time is not None and reference is not None else None
+    ratios = {
+        name: measured.ratio(operation, basis.processes, (machine, name), (basis.machine, basis.divisor(name)))
+        for name in environments
+        if name in measured.environments_on(machine)
+    }
     known, fitted = printed.get((machine, operation.routine, operation.bytes), (None, False))
     return RatioRow(operation, machine, ratios, known, fitted)
 
@@ -316,78 +313,70 @@ NEEDED = (
 )
 
 
-@dataclass(frozen=True)
-class Chain:
-    """From machines of the sessions to one that is in print, by way of one that stands for another in print."""
-
-    measured: measurements.PaperMeasurements
-    stands: Mapping[str, list[str]]  #: as :func:`find_stand_ins` returns it
-    way: str  #: the machine of the sessions by way of which it goes
-    against: str  #: the machine in print
-    processes: int
-    #: Printed times over that of the paper's divisor, which has 1, by routine, machine and bytes
-    printed: Mapping[tuple[str, str, int], float]
-
-    def over(self, routine: str, machine: str, count: int) -> float | None:
-        """Return the printed time of a machine over that of ``against``; None where one is not in print."""
-        time = self.printed.get((routine, machine, count))
-        return None if time is None else time / self.printed[routine, self.against, count]
-
-    def ratio(self, place: measurements.Place, routine: str, count: int) -> float | None:
-        """Return the time at a place over that of ``against``; None where one of the times is missing."""
-        own = self.measured.environments_on(self.way)
-        divisor = place.environment if place.environment in own else own[0]
-        operation = measurements.Operation(routine, count, place.cache, place.sync)
-        time = self.measured.time(place.machine, place.environment, operation, self.processes)
-        reference = self.measured.time(self.way, divisor, operation, self.processes)
-        over = self.over(routine, self.stands[self.way][0], count)
-        return None if time is None or reference is None or over is None else time / reference * over
-
-    def ratio_in_print(self, machine: str, routine: str, count: int) -> float | None:
-        """Return the same of the machine in print for which one of the sessions stands; None without."""
-        known = (self.over(routine, name, count) for name in self.stands.get(machine, []))
-        return next((over for over in known if over is not None), None)
-
-
 def build_chained_tables(
     measured: measurements.PaperMeasurements, history: History, against: str
 ) -> tuple[list[TextTable], str]:
     """Build a table for each routine in print, and say what is missing where there can be none.
 
-    Machines that stand for one in print are tried in turn, that by which the paper divides first.
+    From machines of the sessions to one that is in print by way of one that stands for another in print. Those
+    that do are tried in turn, that by which the paper divides first.
     """
     count = history.ratios[0].processes
     stands = find_stand_ins(measured, history)
     divisors = {each.against for each in history.ratios}
-    printed = {(each.routine, each.against, each.bytes): 1.0 for each in history.ratios}
-    printed |= {(each.routine, each.machine, each.bytes): each.ratio for each in history.ratios}
+    printed: dict[str, dict[tuple[str, int], float]] = {}
+    for each in history.ratios:
+        own = printed.setdefault(each.routine, {})
+        own |= {(each.against, each.bytes): 1.0, (each.machine, each.bytes): each.ratio}
     for way in sorted(stands, key=lambda machine: not divisors & {*stands[machine]}):
-        chain = Chain(measured, stands, way, against, count, printed)
-        tables = [_chained(chain, routine) for routine in dict.fromkeys(r.routine for r in history.ratios)]
+        tables = []
+        for routine, times in printed.items():
+            divided = {n: time for (name, n), time in sorted(times.items()) if name == against}
+            over = {(name, n): time / divided[n] for (name, n), time in times.items() if n in divided}
+            rows = tuple(_chain(measured, stands, way, count, routine, over, [*divided]))
+            tables.append(
+                TextTable(
+                    f"{routine}: time over that of the {against} in print, {count} processes",
+                    measurements.LABELS,
+                    tuple(head for n in divided for head in (size(n) if n else "ratio", "in print")),
+                    rows,
+                    (f"by way of {way}, which stands for the {stands[way][0]}",),
+                    (("routine", routine), ("processes", str(count))),
+                )
+            )
         if found := [table for table in tables if table.rows]:
             return found, ""
     return [], NEEDED.format(against=against, count=count)
 
 
-def _chained(chain: Chain, routine: str) -> TextTable:
-    sizes = sorted(n for name, machine, n in chain.printed if (name, machine) == (routine, chain.against))
-    rows = []
-    for place in chain.measured.places:
-        ratios = [chain.ratio(place, routine, n) for n in sizes]
-        if any(value is not None for value in ratios):
-            cells = []
-            for n, value in zip(sizes, ratios, strict=True):
-                printed = chain.ratio_in_print(place.machine, routine, n)
-                cells += [_write_chained("ratio", value, n), _write_chained("ratio in print", printed, n)]
-            rows.append((*place.cells, *cells))
-    return TextTable(
-        f"{routine}: time over that of the {chain.against} in print, {chain.processes} processes",
-        measurements.LABELS,
-        tuple(head for n in sizes for head in (size(n) if n else "ratio", "in print")),
-        tuple(rows),
-        (f"by way of {chain.way}, which stands for the {chain.stands[chain.way][0]}",),
-        (("routine", routine), ("processes", str(chain.processes))),
-    )
+def _chain(
+    measured: measurements.PaperMeasurements,
+    stands: Mapping[str, list[str]],
+    way: str,
+    processes: int,
+    routine: str,
+    over: Mapping[tuple[str, int], float],
+    sizes: Sequence[int],
+) -> Iterator[tuple[str, ...]]:
+    """Build the rows of places with a ratio.
+
+    :param over: printed times over that of the machine in print, by machine and bytes
+    """
+    own = measured.environments_on(way)
+    for place in measured.places:
+        divisor = place.environment if place.environment in own else own[0]
+        row: list[str] = []
+        for n in sizes:
+            operation = measurements.Operation(routine, n, place.cache, place.sync)
+            ratio = measured.ratio(operation, processes, place[:2], (way, divisor))
+            known = over.get((stands[way][0], n))
+            printed = [over[name, n] for name in stands.get(place.machine, []) if (name, n) in over]
+            row += [
+                _write_chained("ratio", None if ratio is None or known is None else ratio * known, n),
+                _write_chained("ratio in print", printed[0] if printed else None, n),
+            ]
+        if any(cell != NOT_PRINTED for cell in row[::2]):
+            yield (*place.cells, *row)
 
 
 def _write_chained(quantity: str, value: float | None, count: int) -> str:

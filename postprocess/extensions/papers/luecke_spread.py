@@ -177,7 +177,14 @@ def _library_table(measured: measurements.PaperMeasurements, machine: str, basis
     others = [name for name in environments if name != chosen]
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     for operation in measured.operations:
-        ratios = {name: _ratios(measured, machine, name, chosen, operation) for name in others}
+        ratios = {
+            name: {
+                count: ratio
+                for count in measured.planned(machine, name, operation)
+                if (ratio := measured.ratio(operation, count, (machine, name), (machine, chosen))) is not None
+            }
+            for name in others
+        }
         if any(ratios.values()):
             counts = cells.span(sorted({count for each in ratios.values() for count in each}))
             about = (operation.routine, operation.size, *measured.conditions(operation), counts)
@@ -189,23 +196,6 @@ def _library_table(measured: measurements.PaperMeasurements, machine: str, basis
         ("geometric mean over the process counts, and in brackets the least and the most",),
         (("machine", machine),),
     )
-
-
-def _ratios(
-    measured: measurements.PaperMeasurements,
-    machine: str,
-    environment: str,
-    basis: str,
-    operation: measurements.Operation,
-) -> dict[int, float]:
-    """Return the time with an MPI over that with another, by the count of processes."""
-    ratios = {}
-    for count in measured.planned(machine, environment, operation):
-        time = measured.time(machine, environment, operation, count)
-        reference = measured.time(machine, basis, operation, count)
-        if time is not None and reference is not None:
-            ratios[count] = time / reference
-    return ratios
 
 
 def _format_factor(ratios: Sequence[float], environment: str) -> str:

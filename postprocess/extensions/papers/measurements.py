@@ -225,6 +225,11 @@ class PaperMeasurements:
         """Return the time in seconds, or None where it was not measured or not planned at all."""
         return self.times.get(PaperCell(machine, environment, operation, processes))
 
+    def ratio(self, operation: Operation, processes: int, *mpis: tuple[str, str]) -> float | None:
+        """Return the time with an MPI of a machine over that with another; None where one is missing."""
+        one, other = (self.time(machine, mpi, operation, processes) for machine, mpi in mpis)
+        return None if one is None or other is None else one / other
+
     def curve(self, machine: str, environment: str, operation: Operation) -> dict[int, float]:
         """Return the known times in seconds by the count of processes, of two and more."""
         return {

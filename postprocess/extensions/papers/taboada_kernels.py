@@ -7,14 +7,14 @@ shared evenly, and memory that cores share, are in no model.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from postprocess.base.formats import NOT_PRINTED, TextTable
 from postprocess.extensions.papers import cells
 from postprocess.extensions.papers.measurements import PaperMeasurements
-from postprocess.extensions.papers.printed import History, PrintedKernel
+from postprocess.extensions.papers.printed import History
 from postprocess.extensions.papers.taboada_models import GOOD, SEND, FittedModel, MeasuredModel, fit_measured
 from postprocess.model.routines.kernels import KERNELS, RETURNS_NOTHING, SIZES, WITHOUT_RETURN
 from postprocess.model.verdict import WITHOUT_VALUE, CaseResult
@@ -178,9 +178,11 @@ TITLES = {
 
 def _placements(times: KernelTimes, history: History) -> list[TextTable]:
     libraries = list(dict.fromkeys(kernel.library for kernel in history.kernels))
-    printed = {
-        _printed_key(kernel): cells.Number(f"{kernel.ratio:.2f}", kernel.ratio) for kernel in history.kernels
-    }
+    printed: dict[tuple[str, str, str, Layout, Layout], str] = {}
+    for each in history.kernels:
+        first, second = Layout(each.processes, each.per_node), Layout(each.over_processes, each.over_per_node)
+        told = cells.Number(f"{each.ratio:.2f}", each.ratio)
+        printed[each.kernel, each.size, each.library, first, second] = told
     rows: dict[str, list[tuple[str, ...]]] = {table: [] for table in TITLES}
     for place, layouts in times.items():
         for table, reading, first, second in list_placements(layouts):
@@ -209,6 +211,11 @@ def _placements(times: KernelTimes, history: History) -> list[TextTable]:
     ]
 
 
+NEEDS = {
+    "Table 6": "two nodes",
+    "Table 7": "1 and 2 processes a node",
+    BY_THREADS: "cores with hardware threads",
+}
 ALONE = Layout(1, 1)
 ONE_NODE = f"{ALONE} over more: one node, where the ratio is the speed-up; the paper has 4 and 8 nodes"
 READINGS = f"{AS_PRINTED}: one and two processes a node; {TODAY}: one, and nodes as full as measured"
@@ -218,23 +225,12 @@ NOT_ON_THREADS = (
 )
 
 
-def _printed_key(each: PrintedKernel) -> tuple[str, str, str, Layout, Layout]:
-    """Return kernel, size and library, and the two layouts."""
-    first = Layout(each.processes, each.per_node)
-    second = Layout(each.over_processes, each.over_per_node)
-    return each.kernel, each.size, each.library, first, second
-
-
 def describe_missing_kernels(kernels: MeasuredKernels) -> str:
     """Describe what of the kernels no session has, and what measures it."""
     if not kernels.times:
         return f"Kernels: in a session of their own: {COMMAND}"
     readings = {placement.table for layouts in kernels.times.values() for placement in list_placements(layouts)}
-    lacking = [
-        *([] if "Table 6" in readings else ["table 6, which needs two nodes"]),
-        *([] if "Table 7" in readings else ["table 7, which needs 1 and 2 processes a node"]),
-        *([] if BY_THREADS in readings else ["table 8, which needs cores with hardware threads"]),
-    ]
+    lacking = [f"{table.lower()}, which needs {what}" for table, what in NEEDS.items() if table not in readings]
     return f"Kernels: not measured: {'; '.join(lacking)}" if lacking else ""
 
 
@@ -253,42 +249,23 @@ class Calls(NamedTuple):
     times: int
 
 
-def _list_series(data: int, p: int) -> list[Calls]:
-    return [Calls(SEND, data / 2 / p, 2 * (p - 1))]
-
-
-def _list_lufact(data: int, p: int) -> list[Calls]:
-    rows = math.isqrt(data // WORD)
-    steps = [Calls("bcast", WORD * (rows + 1), rows), Calls("bcast", INDEX, rows)]
-    return [*steps, Calls(SEND, WORD * rows * (rows + 1) / p, p - 1)]
-
-
-def _list_sor(data: int, p: int) -> list[Calls]:
-    """List a send upwards and one downwards after each half sweep, and the return of the rows."""
-    return [Calls(SEND, WORD * math.isqrt(data // WORD), 2 * HALF_SWEEPS), Calls(SEND, data / p, p - 1)]
-
-
-def _list_sparse(data: int, p: int) -> list[Calls]:
-    return [Calls("allreduce_sum", data, PRODUCTS)]
-
-
-def _list_crypt(data: int, p: int) -> list[Calls]:
-    return [Calls(SEND, data / p, 2 * (p - 1))]
-
-
-CALLS: Mapping[str, Callable[[int, int], list[Calls]]] = {
-    "series": _list_series,
-    "crypt": _list_crypt,
-    "sor": _list_sor,
-    "sparse": _list_sparse,
-    "lufact": _list_lufact,
-}
-
-
 def list_calls(kernel: str, size: str, processes: int) -> list[Calls]:
     """List what a kernel sends at a size, on its longest way through the processes; nothing of one process."""
-    calls = CALLS[kernel](SIZES[kernel][size], processes)
-    return calls if processes > 1 else []
+    data, p = SIZES[kernel][size], processes
+    rows = math.isqrt(data // WORD)
+    calls = {
+        "series": [Calls(SEND, data / 2 / p, 2 * (p - 1))],
+        "crypt": [Calls(SEND, data / p, 2 * (p - 1))],
+        # one upwards and one downwards after each half sweep, and the return of the rows
+        "sor": [Calls(SEND, WORD * rows, 2 * HALF_SWEEPS), Calls(SEND, data / p, p - 1)],
+        "sparse": [Calls("allreduce_sum", data, PRODUCTS)],
+        "lufact": [
+            Calls("bcast", WORD * (rows + 1), rows),
+            Calls("bcast", INDEX, rows),
+            Calls(SEND, WORD * rows * (rows + 1) / p, p - 1),
+        ],
+    }
+    return calls[kernel] if processes > 1 else []
 
 
 def build_model_comparison(kernels: MeasuredKernels, measured: PaperMeasurements) -> TextTable:
