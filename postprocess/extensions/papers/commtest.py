@@ -40,36 +40,19 @@ class Swaps:
     @property
     def counts(self) -> list[int]:
         """The counts of processes at which experiments stand beside one pair alone."""
-        counts = sorted({c for name, each in self.ordered.items() if name != ALONE for c in each})
+        counts = sorted({c for name, each in self.times.items() if name != ALONE for c in each})
         return counts or sorted(self.times[ALONE])
 
     def at(self, processes: int) -> dict[str, Times]:
         """Return the experiments at one count of processes, one pair alone beside the others that sleep."""
         found = {ALONE: self.alone_at(processes)}
-        others = {name: each for name, each in self.ordered.items() if name != ALONE}
+        others = {name: each for name, each in self.times.items() if name != ALONE}
         return found | {name: each[processes] for name, each in others.items() if processes in each}
-
-    @property
-    def ordered(self) -> Mapping[str, Mapping[int, Times]]:
-        """The times in the order of the paper's experiments.
-
-        Two processes swap with each other in all of them, which is no contention: they are left out where more
-        were measured.
-        """
-        return {
-            name: self.times[name] if name == ALONE else _leave_pairs_out(self.times[name])
-            for name in EXPERIMENTS.values()
-            if name in self.times
-        }
 
     def alone_at(self, processes: int) -> Times:
         """Return the times of one pair: beside others that sleep, else of the fewest processes."""
         found = self.times[ALONE]
         return found.get(processes, found[min(found)])
-
-
-def _leave_pairs_out(times: Mapping[int, Times]) -> Mapping[int, Times]:
-    return {count: each for count, each in times.items() if count > PAIR} or times
 
 
 def compute_bandwidth(size: int, time: float) -> float:
@@ -107,7 +90,19 @@ def collect_swaps(measured: PaperMeasurements) -> list[Swaps]:
             least = found.setdefault(place, {}).setdefault(name, {}).setdefault(count, {})
             least |= {size: min(time, least.get(size, time)) for size, time in times.items()}
             ways.setdefault(place, {}).setdefault((name, routine), {})[count] = times
-    return [Swaps(place, times, ways[place]) for place, times in found.items() if ALONE in times]
+    return [Swaps(place, _select_swaps(times), ways[place]) for place, times in found.items() if ALONE in times]
+
+
+def _select_swaps(times: Mapping[str, Mapping[int, Times]]) -> dict[str, Mapping[int, Times]]:
+    """Put experiments in the order of the paper's, without two processes where more were measured.
+
+    Two swap with each other in all of them, which is no contention.
+    """
+    several = {
+        name: {count: sizes for count, sizes in each.items() if count > PAIR or name == ALONE}
+        for name, each in times.items()
+    }
+    return {name: several[name] or times[name] for name in EXPERIMENTS.values() if name in times}
 
 
 def _experiments(routine: str, processes: int) -> list[str]:
@@ -127,7 +122,7 @@ def _list_times(swaps: Sequence[Swaps]) -> list[tuple[Swaps, str, int, Times]]:
     return [
         (each, name, count, times)
         for each in swaps
-        for name, counts in each.ordered.items()
+        for name, counts in each.times.items()
         for count, times in sorted(counts.items())
     ]
 

@@ -51,8 +51,7 @@ class AlphaBeta:
 class Prediction:
     """One operation on one machine, over its process counts: measured and predicted seconds."""
 
-    machine: str
-    environment: str
+    place: Place
     operation: Operation
     measured: dict[int, float]
     predicted: dict[int, float]
@@ -76,12 +75,11 @@ def fit_alpha_beta(measured: PaperMeasurements, place: Place) -> AlphaBeta | Non
 def predict_times(measured: PaperMeasurements) -> list[Prediction]:
     """Predict every operation of ``PREDICTED`` where the same MPI has ping-pongs under the same conditions."""
     found = []
-    for machine, environment, operation in measured.list_tests(PREDICTED):
-        model = fit_alpha_beta(measured, operation.at(machine, environment))
-        times = measured.curve(machine, environment, operation)
+    for place, operation, times in measured.list_curves(PREDICTED):
+        model = fit_alpha_beta(measured, place)
         if model and times:
             told = {p: model.predict(operation.routine, operation.bytes, p) for p in times}
-            found.append(Prediction(machine, environment, operation, times, told))
+            found.append(Prediction(place, operation, times, told))
     return found
 
 
@@ -140,7 +138,7 @@ def _write_prediction(prediction: Prediction) -> tuple[str, ...]:
     about = {"processes": counts[-1]}
     factors = [time / prediction.predicted[p] for p, time in prediction.measured.items()]
     return (
-        *operation.at(prediction.machine, prediction.environment).cells,
+        *prediction.place.cells,
         *(operation.routine, operation.size, cells.span(counts)),
         cells.time(prediction.measured[counts[-1]], about=about),
         cells.time(prediction.predicted[counts[-1]], about=about),
@@ -289,7 +287,7 @@ _Predicted = Mapping[tuple[str, str, Operation], Prediction]  #: by machine, MPI
 
 def draw_machines(measured: PaperMeasurements) -> list[figures.PaperFigure]:
     """Draw the figures of Luecke et al. (2001): all machines in each, with what ping-pong predicts."""
-    predicted = {(e.machine, e.environment, e.operation): e for e in predict_times(measured)}
+    predicted = {(*e.place[:2], e.operation): e for e in predict_times(measured)}
     return _draw_tests(measured, measured.machines, predicted)
 
 

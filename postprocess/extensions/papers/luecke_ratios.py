@@ -98,7 +98,13 @@ def choose_basis(
             return None
         fix = "choose a session with several (./plumbline run --site simulated)"
         raise UsageError(f"the session has one partition, {measured.machines[0]}; {fix}")
-    reference = machine or _usual_machine(measured, history)
+    stands = find_stand_ins(measured, history)
+    against_it = {
+        name: [each.processes for each in history.ratios if each.against in stands.get(name, [])]
+        for name in measured.machines
+    }
+    # without one, that against which the most ratios are printed, else the first by name
+    reference = machine or max(measured.machines, key=lambda name: len(against_it[name]))
     counts = _comparable(measured, reference, environment)
     if not counts and environment is None:
         environment = measured.environments_on(reference)[0]
@@ -111,7 +117,7 @@ def choose_basis(
         raise UsageError(f"{' '.join(asked)}: not in the session; in it {comparable}")
     if not counts:
         return None
-    count = processes or _usual_count(counts, measured, history, reference)
+    count = processes or max(counts.keys() & against_it[reference] or counts)
     return RatioBasis(reference, count, environment)
 
 
@@ -160,10 +166,9 @@ def build_paper_tables(
     environments = tuple(counts.get(basis.processes, ()))
     printed = _printed(measured, history, basis)
     own = measured.environments_on(basis.machine)
+    ordered = dict.fromkeys([*find_stand_ins(measured, history), *measured.machines])
     others = [
-        machine
-        for machine in _ordered(measured, history)
-        if machine != basis.machine or (basis.environment and len(own) > 1)
+        machine for machine in ordered if machine != basis.machine or (basis.environment and len(own) > 1)
     ]
     planned = {cell.operation for cell in measured.results if cell.processes == basis.processes}
     found: dict[str, list[RatioRow]] = {}
@@ -171,25 +176,6 @@ def build_paper_tables(
         rows = [_row(measured, basis, operation, machine, environments, printed) for machine in others]
         found.setdefault(operation.routine, []).extend(rows)
     return [RatioTable(routine, basis, environments, tuple(rows)) for routine, rows in found.items()]
-
-
-def _usual_machine(measured: measurements.PaperMeasurements, history: History) -> str:
-    """Return the machine against which the most ratios are printed, else the first by name."""
-    stands = find_stand_ins(measured, history)
-    against = [printed.against for printed in history.ratios]
-    return max(measured.machines, key=lambda machine: sum(map(against.count, stands.get(machine, []))))
-
-
-def _usual_count(
-    counts: Mapping[int, Sequence[str]],
-    measured: measurements.PaperMeasurements,
-    history: History,
-    reference: str,
-) -> int:
-    """Return a process count of the papers' tables, else the largest one."""
-    stands = find_stand_ins(measured, history).get(reference, [])
-    papers = {printed.processes for printed in history.ratios if printed.against in stands}
-    return max(counts.keys() & papers or counts)
 
 
 def _comparable(
@@ -213,12 +199,6 @@ def _comparable(
         divisors = {count for count, name in here if name == environment}
         pairs = {each for each in other if each[0] in divisors}
     return group_pairs(sorted(pairs))
-
-
-def _ordered(measured: measurements.PaperMeasurements, history: History) -> list[str]:
-    """Sort machines in the order of the papers, then by name."""
-    order = {machine: n for n, machine in enumerate(find_stand_ins(measured, history))}
-    return sorted(measured.machines, key=lambda name: (order.get(name, len(order)), name))
 
 
 _Printed = Mapping[tuple[str, str, int], tuple[PrintedRatio, bool]]

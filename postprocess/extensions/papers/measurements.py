@@ -137,10 +137,10 @@ class PaperMeasurements:
         """In the order of the tests of the papers."""
         return sorted({cell.operation for cell in self.results}, key=operation_sort_key)
 
-    def list_tests(self, routines: Collection[str]) -> list[tuple[str, str, Operation]]:
-        """List machine, MPI and operation of these routines, whether or not that MPI was to do it."""
+    def list_curves(self, routines: Collection[str]) -> list[tuple[Place, Operation, dict[int, float]]]:
+        """List place and operation of these routines on each MPI, with the times in seconds by processes."""
         chosen = [operation for operation in self.operations if operation.routine in routines]
-        return [(*mpi, operation) for mpi in self.mpis for operation in chosen]
+        return [(each.at(*mpi), each, self.curve(*mpi, each)) for mpi in self.mpis for each in chosen]
 
     @cached_property
     def varying(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ levels; on each of them one message is sent, and added to what is there.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -143,9 +143,31 @@ def _mode_cells(modes: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
     )
 
 
+def _list_over_sends(
+    measured: PaperMeasurements, routines: Collection[str]
+) -> Iterator[tuple[Place, Operation, int, float, float]]:
+    """List times of operations of which there is a send: place, operation, processes, time, and of a send."""
+    for place, operation, times in measured.list_curves(routines):
+        send = predict_send(measured.collect_sends(place)[1], operation.bytes) if times else None
+        if send is not None:
+            yield from ((place, operation, count, time, send) for count, time in times.items())
+
+
 def build_tree_table(measured: PaperMeasurements) -> TextTable:
     """Build the table of operations over the sends that they could be made of."""
-    rows = [row for test in measured.list_tests((*TREES, *LOOPS)) for row in _tree_rows(measured, *test)]
+    rows: list[tuple[str, ...]] = []
+    for place, operation, count, time, send in _list_over_sends(measured, (*TREES, *LOOPS)):
+        number = count_sends(operation.routine, count)
+        composed = replace(operation, routine=AS_SENDS.get(operation.routine, ""))
+        loop = measured.time(*place[:2], composed, count)
+        rows.append(
+            (
+                *(*place.cells, operation.routine),
+                *(cells.size(find_buffer(operation.routine, operation.bytes, count)), str(count)),
+                *(cells.time(time), cells.count(number), cells.time(number * send)),
+                *(cells.ratio(time / (number * send)), cells.ratio(time / loop) if loop else NOT_PRINTED),
+            )
+        )
     order = [*dict.fromkeys(row[:4] for row in rows)]
     rows.sort(key=lambda row: (order.index(row[:4]), _find_size(row[4]), int(row[5])))
     return TextTable(
@@ -168,60 +190,36 @@ def _find_size(cell: str) -> float:
     return cell.value if isinstance(cell, cells.Number) else 0.0
 
 
-def _tree_rows(
-    measured: PaperMeasurements, machine: str, environment: str, operation: Operation
-) -> Iterator[tuple[str, ...]]:
-    place = operation.at(machine, environment)
-    send = predict_send(measured.collect_sends(place)[1], operation.bytes)
-    composed = replace(operation, routine=AS_SENDS.get(operation.routine, ""))
-    for count, time in measured.curve(machine, environment, operation).items():
-        if send is None:
-            return
-        number = count_sends(operation.routine, count)
-        loop = measured.time(machine, environment, composed, count)
-        yield (
-            *(*place.cells, operation.routine),
-            *(cells.size(find_buffer(operation.routine, operation.bytes, count)), str(count)),
-            *(cells.time(time), cells.count(number), cells.time(number * send)),
-            *(cells.ratio(time / (number * send)), cells.ratio(time / loop) if loop else NOT_PRINTED),
-        )
-
-
 COMMAND = f"./plumbline run --family rus, or --routine {REDUCE_LOCAL}"
 SIMULATED = "simulated"  #: the system of simulated machines
 
 
 def build_reduction_table(measured: PaperMeasurements) -> TextTable:
     """Build a row for each reduce whose sends and local reduction were measured."""
+    rows: list[tuple[str, ...]] = []
+    for place, operation, count, time, send in _list_over_sends(measured, (REDUCE,)):
+        alone = measured.time(*place[:2], replace(operation, routine=REDUCE_LOCAL), count)
+        if alone is not None:
+            levels = count_sends(REDUCE, count)
+            rows.append(
+                (
+                    *(*place.cells, REDUCE, cells.size(operation.bytes), str(count)),
+                    *(cells.time(time), cells.count(levels)),
+                    *(cells.time(levels * send), cells.time(levels * alone)),
+                    cells.ratio(time / (levels * (send + alone))),
+                )
+            )
     return TextTable(
         "Reduce over a tree of sends and local reductions",
         (*LABELS, "routine", "buffer", "processes"),
         ("measured (us)", "levels", "sends (us)", "arithmetic (us)", "measured / both"),
-        tuple(row for test in measured.list_tests((REDUCE,)) for row in _reduction_rows(measured, *test)),
+        tuple(rows),
         (
             "a level is half a ping-pong and a call of MPI_Reduce_local; all processes made that call at the "
             "same time, its buffers out of the caches where those of the reduce were",
             "in print: communication plus computation takes longer than the reduce",
         ),
     )
-
-
-def _reduction_rows(
-    measured: PaperMeasurements, machine: str, environment: str, operation: Operation
-) -> Iterator[tuple[str, ...]]:
-    place = operation.at(machine, environment)
-    send = predict_send(measured.collect_sends(place)[1], operation.bytes)
-    arithmetic = replace(operation, routine=REDUCE_LOCAL)
-    for count, time in measured.curve(machine, environment, operation).items():
-        alone = measured.time(machine, environment, arithmetic, count)
-        if send is not None and alone is not None:
-            levels = count_sends(REDUCE, count)
-            yield (
-                *(*place.cells, REDUCE, cells.size(operation.bytes), str(count)),
-                *(cells.time(time), cells.count(levels)),
-                *(cells.time(levels * send), cells.time(levels * alone)),
-                cells.ratio(time / (levels * (send + alone))),
-            )
 
 
 def describe_missing_arithmetic(measured: PaperMeasurements) -> str:
