@@ -97,23 +97,14 @@ def build_figures(paper: str, measured: PaperMeasurements) -> list[figures.Paper
     return [figure for figure in PAPERS[paper].draw(measured) if figure.panels]
 
 
-def build_printed_tables(history: History, paper: str, against: str | None = None) -> list[TextTable]:
-    """Build every table of a paper of ``PAPERS``, and the figures of its text.
-
-    :param against: machine in print by which ratios of Luecke et al. (2001) are divided; None for the paper's
-    """
-    chosen = PAPERS[paper]
-    return [*chosen.printed(history, against), in_print.build_text_table(history, chosen.text)]
-
-
-def build_paper(asked: Asked, measured: PaperMeasurements | None, history: History | None = None) -> Document:
+def build_paper(asked: Asked, measured: PaperMeasurements | None) -> Document:
     """Build the page of a paper of ``PAPERS``: what sessions have, if there are any, then what is in print.
 
     ``against`` is a machine in print, or what :func:`ratios.choose_basis` takes.
 
     :raises UsageError: if the paper or the sessions lack what was asked for.
     """
-    history = history or printed.load_history()
+    history = printed.load_history()
     paper = PAPERS[asked.paper]
     machines = paper.machines(history)
     is_printed = asked.is_in_print(history)
@@ -141,10 +132,13 @@ def build_paper(asked: Asked, measured: PaperMeasurements | None, history: Histo
         drawn = figures.draw_figures(build_figures(asked.paper, measured)) if asked.pictures else []
     if paper.language:
         tables.append(asides.build_language_table(*paper.language, asked.languages))
-    shown = build_printed_tables(history, asked.paper, asked.against if is_printed else None)
+    told = [
+        *paper.printed(history, asked.against if is_printed else None),
+        in_print.build_text_table(history, paper.text),
+    ]
     sections = [
         figures.build_section(MEASURED, remarks, drawn, tables, notes=notes),
-        figures.build_section(IN_PRINT, [], [], shown),
+        figures.build_section(IN_PRINT, [], [], told),
     ]
     return figures.build_page(asked.sessions, paper.title, sections)
 

@@ -1,7 +1,6 @@
 """The tables of the papers as they are printed, with what follows from them beside. They need no session."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 from postprocess.base.formats import NOT_PRINTED, TextTable, size
 from postprocess.base.grouping import group_pairs
@@ -12,21 +11,17 @@ from postprocess.extensions.papers.printed import (
     PrintedCost,
     PrintedCrossover,
     PrintedFigure,
-    PrintedKernel,
     PrintedModel,
-    PrintedRatio,
 )
 from postprocess.model.routines.rus import LATENCY
 
 ROUNDED = 8e-4  #: relative: a peak in print that follows from its model is no further off
 NO_MODEL = "N/A"
+KERNEL_SIZES = (
+    "size: of the kernel, A the smallest; p: processes of the one over those of the other; above 1: the denser "
+    "placement is faster"
+)
 UNITS = {"count": "", "ratio": "", "fraction": "", "percent": "%"}  #: behind a figure of the text
-_Row = TypeVar("_Row", PrintedRatio, PrintedCost, PrintedModel, PrintedKernel)
-
-
-def _group_by_source(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
-    """Group rows by the table of the paper that they are of."""
-    return group_pairs((row.source, row) for row in rows)
 
 
 def list_ratio_machines(history: History) -> list[str]:
@@ -39,7 +34,7 @@ def build_ratio_tables(history: History, against: str | None) -> list[TextTable]
     """Build tables 1 to 9 of Luecke et al. (2001), divided by a machine in print; None for the paper's own."""
     machines = list_ratio_machines(history)
     tables = []
-    for source, rows in _group_by_source(history.ratios).items():
+    for source, rows in group_pairs((row.source, row) for row in history.ratios).items():
         first = rows[0]
         sizes = sorted({ratio.bytes for ratio in rows})
         times = {(each.machine, each.bytes): each.ratio for each in rows}
@@ -69,7 +64,7 @@ def _write_ratio(value: float, count: int) -> cells.Number:
 def build_cost_tables(history: History) -> list[TextTable]:
     """Build the tables of RUS Stuttgart, with the aggregated bandwidths that follow from them."""
     tables = []
-    for source, costs in _group_by_source(history.costs).items():
+    for source, costs in group_pairs((row.source, row) for row in history.costs).items():
         machine, buffer = costs[0].machine, cells.size(costs[0].bytes)
         title = f"{machine}: time per call in us, buffer of {buffer}"
         tables.append(_by_count(title, source, costs, _write_cost))
@@ -119,7 +114,7 @@ def build_model_tables(history: History) -> list[TextTable]:
             (source, "follows: the peak that follows from the model, where it is not the one in print"),
             (("machine", models[0].machine),),
         )
-        for source, models in _group_by_source(history.models).items()
+        for source, models in group_pairs((row.source, row) for row in history.models).items()
     ]
 
 
@@ -184,25 +179,20 @@ def _find_crossovers(history: History, each: PrintedCrossover) -> str:
 
 
 def build_kernel_tables(history: History) -> list[TextTable]:
-    return [_kernel_table(source, kernels) for source, kernels in _group_by_source(history.kernels).items()]
-
-
-def _kernel_table(source: str, kernels: Sequence[PrintedKernel]) -> TextTable:
-    rows: dict[tuple[str, ...], dict[str, str]] = {}
-    for each in kernels:
-        head = f"size {each.size}, p = {each.processes} over {each.over_processes}"
-        note, about = f"size {each.size}, over {each.over_processes} processes", {"processes": each.processes}
-        told = cells.Number(f"{each.ratio:.2f}", each.ratio, quantity="ratio", about=about, note=note)
-        rows.setdefault((each.library, each.kernel), {})[head] = told
-    return cells.build_grid(
-        f"{source}: kernels, time with {kernels[0].per_node} per node over {kernels[0].over_per_node} per node",
-        ("library", "kernel"),
-        rows,
-        (
-            "size: of the kernel, A the smallest; p: processes of the one over those of the other; above "
-            "1: the denser placement is faster",
-        ),
-    )
+    """Build tables 6 to 8 of Taboada et al."""
+    tables = []
+    for source, kernels in group_pairs((row.source, row) for row in history.kernels).items():
+        rows: dict[tuple[str, ...], dict[str, str]] = {}
+        for each in kernels:
+            note = f"size {each.size}, over {each.over_processes} processes"
+            about = {"processes": each.processes}
+            told = cells.Number(f"{each.ratio:.2f}", each.ratio, quantity="ratio", about=about, note=note)
+            head = f"size {each.size}, p = {each.processes} over {each.over_processes}"
+            rows.setdefault((each.library, each.kernel), {})[head] = told
+        nodes = f"{kernels[0].per_node} per node over {kernels[0].over_per_node} per node"
+        title = f"{source}: kernels, time with {nodes}"
+        tables.append(cells.build_grid(title, ("library", "kernel"), rows, (KERNEL_SIZES,)))
+    return tables
 
 
 def build_text_table(history: History, paper: str) -> TextTable:
