@@ -225,6 +225,11 @@ class Section:
     new_page: bool = False  #: whether it begins a page in print
     printed: str | None = None  #: what a printed page has in its place, which may be nothing
 
+    @property
+    def heading(self) -> str:
+        """The title with its mark, as plain text."""
+        return f"{self.mark} {self.title}".strip() if self.mark else self.title
+
 
 @dataclass(frozen=True)
 class Document:
@@ -306,9 +311,8 @@ def render_markdown(document: Document) -> str:
         render_block(Lines(Role.ITEM, [*document.failures, *document.facts])),
     ]
     for section in drop_empty([*document.sections, ending]):
-        title = f"{section.mark} {section.title}".strip() if section.mark else section.title
         blocks = [text for text in map(render_block, section.blocks) if text]
-        parts += [f"## {escape_markdown(title)}"] if title and blocks else []
+        parts += [f"## {escape_markdown(section.heading)}"] if section.heading and blocks else []
         for block in blocks:
             if block.startswith("- ") and parts[-1].startswith("- "):
                 parts[-1] += f"\n{block}"  # lists that follow each other are one
@@ -319,21 +323,36 @@ def render_markdown(document: Document) -> str:
 
 def render_terminal(document: Document) -> str:
     """Render a document as a terminal gets it: whole rows of tables, wrapped sentences, and no pictures."""
+    headline = f"{STAMPS[document.tone]} {document.headline}".lstrip()
     where = " · ".join([document.kind, *document.where])
     ending = Section("", [Lines(Role.ITEM, document.how_to_read)])
-    parts = ["\n".join(wrap_all([document.headline, where, *document.failures, *document.facts])) + "\n"]
+    parts = [_wrap_lines([headline, where, *document.failures, *document.facts])]
     for section in drop_empty([*document.sections, ending]):
-        title = sanitize_line(section.title)
-        parts += [f"{title}\n{'=' * len(title)}\n"] if title else []
-        for block in section.blocks:
-            if isinstance(block, TextTable):
-                parts.append(render_text(block))
-            elif isinstance(block, Lines):
-                parts += [f"{line}\n" for line in ("\n".join(wrap_all([each])) for each in block.marked)]
-            elif isinstance(block, Commands):
-                lines = [*wrap_all([block.title]), *(INDENT + sanitize_line(each) for each in block.commands)]
-                parts.append("\n".join([*lines, ""]))
+        blocks = [text for text in map(_render_terminal_block, section.blocks) if text]
+        title = sanitize_line(section.heading)
+        parts += [f"{title}\n{'=' * len(title)}\n"] if title and blocks else []
+        parts += blocks
     return "\n".join(parts)
+
+
+def _render_terminal_block(block: Block) -> str:
+    if isinstance(block, TextTable):
+        return render_text(block)
+    if isinstance(block, Commands):
+        commands = "".join(f"{INDENT}{sanitize_line(command)}\n" for command in block.commands)
+        return _wrap_lines([block.title]) + commands
+    return "\n".join(_wrap_lines([line]) for line in _list_sentences(block))
+
+
+def _list_sentences(block: Block) -> list[str]:
+    """List what lines say, or is said of a picture, in plain text."""
+    if isinstance(block, Picture):
+        return [f"{block.subject}: {caption}" for caption in block.captions]
+    return block.marked if isinstance(block, Lines) else []
+
+
+def _wrap_lines(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in wrap_all(lines))
 
 
 def render_block(block: Block) -> str:
@@ -343,14 +362,10 @@ def render_block(block: Block) -> str:
         return title + render_markdown_table(block).rstrip("\n")
     if isinstance(block, Commands):
         return f"**{escape_markdown(block.title)}**\n\n{render_code_block(block.commands)}"
-    lines: Sequence[str] = ()
-    if isinstance(block, Lines):
-        lines = block.marked
-        if block.role is Role.REMARK:
-            return "\n\n".join(map(escape_markdown, lines))
-    elif isinstance(block, Picture):
-        lines = [f"{block.subject}: {caption}" for caption in block.captions]
-    return "\n".join(f"- {escape_markdown(line)}" for line in lines)
+    lines = [*map(escape_markdown, _list_sentences(block))]
+    if isinstance(block, Lines) and block.role is Role.REMARK:
+        return "\n\n".join(lines)
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def render_code_block(commands: Sequence[str]) -> str:

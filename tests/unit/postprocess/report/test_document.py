@@ -23,6 +23,7 @@ from postprocess.report.document import (
     css_key,
     render_html,
     render_markdown,
+    render_terminal,
     table_section,
     write_document,
 )
@@ -63,6 +64,14 @@ def test_hostile_text_is_shown_and_does_nothing() -> None:
     assert len(code.findall(markdown)) == 2
     assert "<" not in code.sub("", markdown) and "\x1b" not in markdown
     assert not re.search(r"(?<!\\)`", code.sub("", markdown)) and "http://" not in code.sub("", markdown)
+
+
+def test_a_terminal_has_what_markdown_has_and_no_control_characters() -> None:
+    alone = Section("pictures alone", [replace(DRAWN, captions=())])
+    told = replace(HOSTILE_DOCUMENT, sections=[*HOSTILE_DOCUMENT.sections, alone])
+    text, markdown = render_terminal(told), render_markdown(told)
+    assert "\x1b" not in text and "pictures alone" not in text
+    assert text.count("x1b") == markdown.count("x1b")
 
 
 def test_a_page_asks_for_nothing_and_needs_no_script() -> None:
