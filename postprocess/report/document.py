@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from postprocess.base import files, formats, sanitize
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import DASH, TextTable, render_markdown_table
+from postprocess.base.formats import DASH, INDENT, TextTable, render_markdown_table, render_text, wrap_all
 from postprocess.base.sanitize import choose_fence, escape_markdown, sanitize_line
 from postprocess.model.groups import describe_reason
 from postprocess.model.verdict import Verdict
@@ -218,6 +218,7 @@ class Legend:
     """What the signs in pictures mean: a sign, which may be empty, and its meaning. Only HTML shows it."""
 
     keys: Sequence[tuple[Markup, str]]
+    title: str = ""  #: above it: what the pictures behind it show
 
 
 @dataclass(frozen=True)
@@ -273,6 +274,11 @@ class Section:
     printed: str | None = None  #: what a printed page has in its place, which may be nothing
     half: bool = False  #: whether a page shows it beside the next one, or the one before it, that is such
     only_page: bool = False  #: whether Markdown leaves it out
+
+    @property
+    def heading(self) -> str:
+        """The title with its mark, as plain text."""
+        return f"{self.mark} {self.title}".strip() if self.mark else self.title
 
 
 @dataclass(frozen=True)
@@ -358,15 +364,61 @@ def render_markdown(document: Document) -> str:
         render_block(Lines(Role.ITEM, [*document.failures, *counts, *document.facts])),
     ]
     for section in drop_empty([*(each for each in document.sections if not each.only_page), ending]):
-        title = f"{section.mark} {section.title}".strip() if section.mark else section.title
         blocks = [text for text in map(render_block, section.blocks) if text]
-        parts += [f"## {escape_markdown(title)}"] if title and blocks else []
+        parts += [f"## {escape_markdown(section.heading)}"] if section.heading and blocks else []
         for block in blocks:
             if block.startswith("- ") and parts[-1].startswith("- "):
                 parts[-1] += f"\n{block}"  # lists that follow each other are one
             else:
                 parts.append(block)
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def render_terminal(document: Document) -> str:
+    """Render a document as a terminal gets it: whole rows of tables, wrapped sentences, and no pictures."""
+    headline = f"{STAMPS[document.tone]} {document.headline}".lstrip()
+    where = " · ".join([document.kind, *document.where])
+    ending = Section("", [Lines(Role.ITEM, document.how_to_read)])
+    parts = [_wrap_lines([headline, where, *document.failures, *document.facts])]
+    for section in drop_empty([*document.sections, ending]):
+        blocks = [text for text in map(_render_terminal_block, section.blocks) if text]
+        title = sanitize_line(section.heading)
+        parts += [f"{title}\n{'=' * len(title)}\n"] if title and blocks else []
+        parts += blocks
+    return "\n".join(parts)
+
+
+def _render_terminal_block(block: Block) -> str:
+    if isinstance(block, TextTable):
+        return render_text(block)
+    if isinstance(block, Commands):
+        commands = "".join(f"{INDENT}{sanitize_line(command)}\n" for command in block.commands)
+        return _wrap_lines([block.title]) + commands
+    if isinstance(block, Drawing):
+        return "\n".join(map(render_text, block.instead))
+    if isinstance(block, Group):
+        return _render_terminal_group(block)
+    return "\n".join(_wrap_lines([line]) for line in _list_sentences(block))
+
+
+def _render_terminal_group(group: Group) -> str:
+    head = ": ".join(filter(None, [f"{group.mark} {group.title}", group.where]))
+    rows = [": ".join(filter(None, row)) for row in group.rows]
+    lines = [*rows, group.left, f"why: {group.why}" if group.why else ""]
+    below = "".join(f"{line}\n" for line in wrap_all(filter(None, lines), INDENT))
+    again = f"{INDENT}again: {sanitize_line(group.command)}\n" if group.command else ""
+    return _wrap_lines([head]) + below + again
+
+
+def _list_sentences(block: Block) -> list[str]:
+    """List what lines say, or is said of a picture, in plain text."""
+    if isinstance(block, Picture):
+        return [f"{block.subject}: {caption}" for caption in block.captions]
+    return block.marked if isinstance(block, Lines) else []
+
+
+def _wrap_lines(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in wrap_all(lines))
 
 
 def render_block(block: Block) -> str:
@@ -376,18 +428,14 @@ def render_block(block: Block) -> str:
         return title + render_markdown_table(block).rstrip("\n")
     if isinstance(block, Commands):
         return f"**{escape_markdown(block.title)}**\n\n{render_code_block(block.commands)}"
-    lines: Sequence[str] = ()
-    if isinstance(block, Lines):
-        lines = block.marked
-        if block.role is Role.REMARK:
-            return "\n\n".join(map(escape_markdown, lines))
-    elif isinstance(block, Drawing):
+    if isinstance(block, Drawing):
         return "\n\n".join(map(render_block, block.instead))
-    elif isinstance(block, Group):
+    if isinstance(block, Group):
         return render_group(block)
-    elif isinstance(block, Picture):
-        lines = [f"{block.subject}: {caption}" for caption in block.captions]
-    return "\n".join(f"- {escape_markdown(line)}" for line in lines)
+    lines = [*map(escape_markdown, _list_sentences(block))]
+    if isinstance(block, Lines) and block.role is Role.REMARK:
+        return "\n\n".join(lines)
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def render_group(group: Group) -> str:

@@ -51,24 +51,6 @@ class Panel:
     scale: str = LOGARITHMIC
 
 
-@dataclass(frozen=True)
-class PanelPicture:
-    """Panels side by side that show one thing."""
-
-    title: str
-    remark: str  #: what was left out, or empty
-    panels: tuple[Panel, ...]
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """All pictures of one routine under one set of conditions."""
-
-    title: str
-    failed: int
-    pictures: tuple[PanelPicture, ...]
-
-
 def list_environments(results: Iterable[CaseResult]) -> list[str]:
     return sorted({result.case.environment for result in results})
 

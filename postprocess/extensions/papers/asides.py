@@ -19,7 +19,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import NOT_PRINTED, TextTable
 from postprocess.base.grouping import group_pairs
 from postprocess.base.records import Positive, Text, read_record
-from postprocess.extensions.papers import presentation
+from postprocess.extensions.papers import cells
 from postprocess.extensions.papers.measurements import CONDITIONS, LABELS, PaperCell, PaperMeasurements, Place
 from postprocess.extensions.papers.printed import History
 from postprocess.model.routines.benchmark import LOOP
@@ -57,12 +57,10 @@ def build_timer_table(measured: PaperMeasurements, timers: Timers, history: Hist
         known = [timers.get(session, {}) for session in measured.sessions[machine]]
         place = (*measured.systems[machine], environment)
         if told := [each[place] for each in known if place in each]:
-            largest = (
-                presentation.write_plain(max(seconds) * 1e6, "us", 3) for seconds in zip(*told, strict=True)
-            )
+            largest = (cells.plain(max(seconds) * 1e6, "us", 3) for seconds in zip(*told, strict=True))
             rows.append((machine, environment, *largest))
     printed = [
-        (f"{figure.machine} (in print)", NOT_PRINTED, presentation.write_plain(figure.value, "us"), NOT_PRINTED)
+        (f"{figure.machine} (in print)", NOT_PRINTED, cells.plain(figure.value, "us"), NOT_PRINTED)
         for figure in history.figures
         if figure.paper == "Luecke 2003" and figure.quantity == "timer_resolution"
     ]
@@ -151,8 +149,8 @@ def _build_skew_row(measured: PaperMeasurements, skews: Skews, cell: PaperCell) 
     skew = statistics.median(known)
     yield (
         *cell.place.cells,
-        *(operation.routine, presentation.Number(operation.size, operation.bytes), str(cell.processes)),
-        *(presentation.write_time(time), presentation.write_time(skew), presentation.write_ratio(skew / time)),
+        *(operation.routine, operation.size, str(cell.processes)),
+        *(cells.time(time), cells.time(skew), cells.ratio(skew / time)),
     )
 
 
@@ -233,17 +231,10 @@ def build_language_table(language: str, title: str, said: str, rows: Sequence[La
 
 def _write_language(row: LanguageRow) -> tuple[str, ...]:
     return (
-        *(row.environment, row.title, row.routine, presentation.write_bytes(row.bytes)),
-        *(
-            presentation.write_time(row.seconds),
-            presentation.Number(f"{row.extra * 1e6:+.3f}", row.extra * 1e6, "us"),
-        ),
-        *(
-            presentation.write_ratio(row.ratio),
-            presentation.write_ratio(row.low),
-            presentation.write_ratio(row.high),
-        ),
-        *(row.difference, row.control, presentation.write_count(row.launches)),
+        *(row.environment, row.title, row.routine, cells.size(row.bytes)),
+        *(cells.time(row.seconds), cells.Number(f"{row.extra * 1e6:+.3f}", row.extra * 1e6, "us")),
+        *(cells.ratio(row.ratio), cells.ratio(row.low), cells.ratio(row.high)),
+        *(row.difference, row.control, cells.count(row.launches)),
     )
 
 

@@ -1,11 +1,11 @@
 """The command ``papers``: a session in the tables and figures of Luecke et al."""
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import TextTable, render_markdown_table
+from postprocess.base.formats import TextTable
 from postprocess.base.grouping import group_pairs
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -14,7 +14,9 @@ from postprocess.cli.parser import READ, Parser
 from postprocess.commands import report
 from postprocess.extensions.papers import (
     asides,
+    cells,
     commtest,
+    figures,
     in_print,
     luecke_models,
     luecke_page,
@@ -29,18 +31,23 @@ from postprocess.extensions.papers import (
 from postprocess.extensions.papers import taboada_models as taboada_figures
 from postprocess.extensions.papers.luecke_spread import Trials
 from postprocess.extensions.papers.measurements import PaperMeasurements
-from postprocess.extensions.papers.presentation import PaperFigure, format_csv
 from postprocess.extensions.papers.printed import History
-from postprocess.extensions.papers.taboada_kernels import MeasuredKernel, collect_kernels
+from postprocess.extensions.papers.taboada_kernels import MeasuredKernels, collect_kernels
 from postprocess.extensions.papers.taboada_tables import FORM, NetworkTheory, parse_theory
-from postprocess.report import document, plots
+from postprocess.report import document
+from postprocess.report.document import Block, Document
 from postprocess.report.trial_selection import read_trials
 from postprocess.results.store import SUFFIX, read_sessions
 from postprocess.results.summary import SessionSummary, load_summary
 
 NO_SPREAD = "No spread and nothing filtered: no case has two counted trials in the store, as in simulated time."
 MEASURED, IN_PRINT = "Measured", "In print"  #: the two parts of a page
-FORMATS = ("text", "markdown", "csv", "html")
+FORMATS = {
+    "text": document.render_terminal,
+    "markdown": document.render_markdown,
+    "csv": cells.format_csv,
+    "html": document.render_html,
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class Asked:
 
     paper: str
     against: str | None = None
+    sessions: Sequence[str] = ()
     processes: int | None = None
     trials: Trials = field(default_factory=dict)
     timers: asides.Timers = field(default_factory=dict)
@@ -56,19 +64,12 @@ class Asked:
     pictures: bool = False
     theories: Mapping[str, NetworkTheory] = field(default_factory=dict)  #: by machine
     skews: asides.Skews = field(default_factory=dict)
-    #: by machine, which no other table has
-    kernels: Mapping[str, Sequence[MeasuredKernel]] = field(default_factory=dict)
+    kernels: MeasuredKernels = field(default_factory=MeasuredKernels)
     languages: Sequence[asides.LanguageRow] = ()
 
-
-@dataclass(frozen=True)
-class Sources:
-    """What the tables of sessions are made of. ``in_print``: the machine to compare with is in print only."""
-
-    asked: Asked
-    measured: PaperMeasurements
-    history: History
-    in_print: bool
+    def is_in_print(self, history: History) -> bool:
+        """Whether the machine to compare with is in print only."""
+        return self.against in PAPERS[self.paper].machines(history)
 
 
 _Shown = tuple[list[TextTable], list[str]]  #: tables and remarks
@@ -80,8 +81,8 @@ class Paper:
 
     title: str
     text: str  #: its name in the file of figures of the text
-    draw: Callable[[PaperMeasurements], list[PaperFigure]]
-    show: Callable[[Sources], _Shown]
+    draw: Callable[[PaperMeasurements], list[figures.PaperFigure]]
+    show: Callable[[Asked, PaperMeasurements, History], _Shown]
     one_pair: str  #: what its page cannot tell of two processes
     #: Its tables in print; ratios are divided by the machine in print that was asked for
     printed: Callable[[History, str | None], list[TextTable]] = lambda history, against: []
@@ -91,33 +92,22 @@ class Paper:
     language: tuple[str, str, str] | None = None  #: that it compares with C; title of the table; what it says
 
 
-def build_figures(paper: str, measured: PaperMeasurements) -> list[PaperFigure]:
+def build_figures(paper: str, measured: PaperMeasurements) -> list[figures.PaperFigure]:
     """Build the figures of a paper that the sessions allow. Raises KeyError for a paper that is not there."""
     return [figure for figure in PAPERS[paper].draw(measured) if figure.panels]
 
 
-def build_printed_tables(history: History, paper: str, against: str | None = None) -> list[TextTable]:
-    """Build every table of a paper of ``PAPERS``, and the figures of its text.
-
-    :param against: machine in print by which ratios of Luecke et al. (2001) are divided; None for the paper's
-    """
-    chosen = PAPERS[paper]
-    return [*chosen.printed(history, against), in_print.build_text_table(history, chosen.text)]
-
-
-def build_paper(
-    asked: Asked, measured: PaperMeasurements | None, history: History | None = None
-) -> list[luecke_page.PaperView]:
-    """Build the tables of a paper of ``PAPERS``: those of sessions, if there are any, then those in print.
+def build_paper(asked: Asked, measured: PaperMeasurements | None) -> Document:
+    """Build the page of a paper of ``PAPERS``: what sessions have, if there are any, then what is in print.
 
     ``against`` is a machine in print, or what :func:`ratios.choose_basis` takes.
 
     :raises UsageError: if the paper or the sessions lack what was asked for.
     """
-    history = history or printed.load_history()
+    history = printed.load_history()
     paper = PAPERS[asked.paper]
     machines = paper.machines(history)
-    is_printed = asked.against in machines
+    is_printed = asked.is_in_print(history)
     if asked.against and not is_printed:
         there = ", ".join(machines)
         if not paper.simulated:
@@ -126,122 +116,108 @@ def build_paper(
         if measured is None:
             said = f"there is no session, and in print are {there or 'none'}"
             raise UsageError(f"--against {asked.against}: {said}")
-    divisor = asked.against if is_printed else None
-    views = [luecke_page.PaperView(IN_PRINT, "", tables=build_printed_tables(history, asked.paper, divisor))]
-    spoken = [asides.build_language_table(*paper.language, asked.languages)] if paper.language else []
-    spoken = keep_filled(spoken)
-    if measured is None or not (measured.results or asked.kernels):
-        return [*([luecke_page.PaperView(MEASURED, "", tables=spoken)] if spoken else []), *views]
-    own, remarks = paper.show(Sources(asked, measured, history, is_printed))
-    own += [*keep_filled([asides.build_skew_table(measured, asked.skews)]), *spoken]
-    remarks += [asides.describe_few_processes(measured, paper.one_pair), asides.describe_conditions(measured)]
-    caveats = luecke_page.describe_machines(measured, history) if paper.simulated else []
-    shown = luecke_page.PaperView(
-        MEASURED,
-        "",
-        tables=own,
-        remarks=[*filter(None, remarks), *asides.describe_split(measured)],
-        notes=[*caveats, *asked.notes],
-        figures=build_figures(asked.paper, measured) if asked.pictures else [],
-    )
-    return [*([shown] if shown.tables or shown.remarks or shown.figures else []), *views]
+    tables: list[TextTable] = []
+    remarks: list[str] = []
+    drawn: list[Block] = []
+    notes: list[str] = []
+    if measured is not None and (measured.results or asked.kernels.times):
+        tables, remarks = paper.show(asked, measured, history)
+        tables = [*tables, asides.build_skew_table(measured, asked.skews)]
+        remarks += [
+            asides.describe_few_processes(measured, paper.one_pair),
+            asides.describe_conditions(measured),
+        ]
+        remarks = [*filter(None, remarks), *asides.describe_split(measured)]
+        notes = [*(luecke_page.describe_machines(measured, history) if paper.simulated else []), *asked.notes]
+        drawn = figures.draw_figures(build_figures(asked.paper, measured)) if asked.pictures else []
+    if paper.language:
+        tables.append(asides.build_language_table(*paper.language, asked.languages))
+    told = [
+        *paper.printed(history, asked.against if is_printed else None),
+        in_print.build_text_table(history, paper.text),
+    ]
+    sections = [
+        figures.build_section(MEASURED, remarks, drawn, tables, notes=notes),
+        figures.build_section(IN_PRINT, [], [], told),
+    ]
+    return figures.build_page(asked.sessions, paper.title, sections)
 
 
-def keep_filled(tables: Iterable[TextTable]) -> list[TextTable]:
-    """Keep the tables that have a row: of the others the sessions have nothing."""
-    return [table for table in tables if table.rows]
+def _describe_empty(table: TextTable) -> str:
+    return "" if table.rows else f"{table.title}: nothing of what was measured is in print"
 
 
-def format_paper(
-    views: Sequence[luecke_page.PaperView], form: str, sessions: Sequence[str] = (), title: str = ""
-) -> str:
-    """Format the tables as one of ``FORMATS``. CSV has a line for each number; HTML has the figures too."""
-    if form == "text":
-        return "\n\n".join(filter(None, [title, luecke_page.paper_views_as_text(views)]))
-    if form == "csv":
-        return format_csv((view.title, table) for view in views for table in view.tables)
-    if form == "html":
-        return document.render_html_template(
-            "paper.html.j2",
-            {"views": views, "title": title, "sessions": sessions},
-            panel=plots.draw_lines,
-            line_key=plots.draw_line_key,
-        )
-    blocks = [f"# {title}\n"] if title else []
-    for view in views:
-        blocks += [f"## {view.title}\n", *(f"- {remark}\n" for remark in view.remarks)]
-        blocks += [f"**{each.title}**\n\n{render_markdown_table(each)}" for each in view.tables]
-        blocks += [f"- {note}\n" for note in view.notes]
-    return "\n".join(blocks)
-
-
-def _show_luecke2001(of: Sources) -> _Shown:
+def _show_luecke2001(asked: Asked, measured: PaperMeasurements, history: History) -> _Shown:
     """Show what the paper has, in its order: cold caches, the filter, models, growth, and ratios."""
-    table = luecke_spread.build_spread_table(of.measured, of.asked.trials, of.history)
-    shown = [luecke_spread.build_cold_table(of.measured, of.history), table]
-    shown += luecke_models.build_prediction_tables(of.measured)
-    shown += luecke_models.build_growth_tables(of.measured)
-    remarks = ["" if table.rows else NO_SPREAD, luecke_models.describe_refused(of.measured)]
-    if not of.in_print:
-        return [*keep_filled(shown), *_show_ratios(of)], remarks
-    chained, missing = luecke_ratios.build_chained_tables(of.measured, of.history, str(of.asked.against))
-    return [*keep_filled(shown), *chained], [missing, *remarks]
+    table = luecke_spread.build_spread_table(measured, asked.trials, history)
+    shown = [luecke_spread.build_cold_table(measured, history), table]
+    shown += luecke_models.build_prediction_tables(measured)
+    shown += luecke_models.build_growth_tables(measured)
+    remarks = ["" if table.rows else NO_SPREAD, luecke_models.describe_refused(measured)]
+    if not asked.is_in_print(history):
+        return [*shown, *_show_ratios(asked, measured, history)], remarks
+    chained, missing = luecke_ratios.build_chained_tables(measured, history, str(asked.against))
+    return [*shown, *chained], [missing, *remarks]
 
 
-def _show_luecke2003(of: Sources) -> _Shown:
+def _show_luecke2003(asked: Asked, measured: PaperMeasurements, history: History) -> _Shown:
     """Show the clock, the spread, and library against library."""
-    table = luecke_spread.build_spread_table(of.measured, of.asked.trials, of.history)
-    _, basis = luecke_ratios.find_against(of.measured, of.asked.against)
-    timers = asides.build_timer_table(of.measured, of.asked.timers, of.history)
-    shown = keep_filled([timers, table, *luecke_spread.build_library_tables(of.measured, basis)])
-    if of.asked.against or len(of.measured.machines) > 1:
-        shown += _show_ratios(of)
+    table = luecke_spread.build_spread_table(measured, asked.trials, history)
+    _, basis = luecke_ratios.find_against(measured, asked.against)
+    timers = asides.build_timer_table(measured, asked.timers, history)
+    shown = [timers, table, *luecke_spread.build_library_tables(measured, basis)]
+    if asked.against or len(measured.machines) > 1:
+        shown += _show_ratios(asked, measured, history)
     return shown, ["" if table.rows else NO_SPREAD]
 
 
-def _show_ratios(of: Sources) -> list[TextTable]:
-    basis = luecke_ratios.choose_basis(of.measured, of.history, of.asked.against, of.asked.processes)
-    found = luecke_ratios.build_paper_tables(of.measured, of.history, basis) if basis else []
-    return [luecke_ratios.format_ratio_table(of.measured, each) for each in found]
+def _show_ratios(asked: Asked, measured: PaperMeasurements, history: History) -> list[TextTable]:
+    basis = luecke_ratios.choose_basis(measured, history, asked.against, asked.processes)
+    found = luecke_ratios.build_paper_tables(measured, history, basis) if basis else []
+    return [luecke_ratios.format_ratio_table(measured, each) for each in found]
 
 
-def _show_rus(of: Sources) -> _Shown:
+def _show_rus(asked: Asked, measured: PaperMeasurements, history: History) -> _Shown:
     """Show the clock, the sends, operations over the sends that they could be made of, and the costs."""
     shown = [
-        asides.build_timer_table(of.measured, of.asked.timers, of.history),
-        rus_sends.build_send_table(of.measured),
-        rus_sends.build_mode_table(of.measured),
-        rus_sends.build_sweep_table(of.measured),
-        rus_sends.build_tree_table(of.measured),
-        rus_sends.build_reduction_table(of.measured),
-        *rus_costs.build_cost_tables(of.measured),
+        asides.build_timer_table(measured, asked.timers, history),
+        rus_sends.build_send_table(measured),
+        rus_sends.build_mode_table(measured),
+        rus_sends.build_sweep_table(measured),
+        rus_sends.build_tree_table(measured),
+        rus_sends.build_reduction_table(measured),
+        *rus_costs.build_cost_tables(measured),
     ]
-    against = [rus_costs.build_against_table(of.measured, of.history)] if of.in_print else []
-    return [*keep_filled(shown), *against], [
-        rus_costs.describe_missing_sizes(of.measured),
-        rus_sends.describe_missing_arithmetic(of.measured),
+    against = [rus_costs.build_against_table(measured, history)] if asked.is_in_print(history) else []
+    return [*shown, *against], [
+        *map(_describe_empty, against),
+        rus_costs.describe_missing_sizes(measured),
+        rus_sends.describe_missing_arithmetic(measured),
     ]
 
 
-def _show_taboada(of: Sources) -> _Shown:
+def _show_taboada(asked: Asked, measured: PaperMeasurements, history: History) -> _Shown:
     """Show the models, sends against the network, the kernels, and these beside the models."""
-    networks = taboada_tables.build_theory_table(of.measured, of.asked.theories, of.history)
-    shown = keep_filled([*taboada_tables.build_model_tables(of.measured), networks])
-    if of.in_print:
-        shown.append(taboada_tables.build_against_table(of.measured, of.history, str(of.asked.against)))
-    modelled = taboada_kernels.build_model_comparison(of.asked.kernels, of.measured)
-    shown += keep_filled([*taboada_kernels.build_kernel_tables(of.asked.kernels, of.history), modelled])
+    networks = taboada_tables.build_theory_table(measured, asked.theories, history)
+    shown = [*taboada_tables.build_model_tables(measured), networks]
+    compared: list[TextTable] = []
+    if asked.is_in_print(history):
+        compared = [taboada_tables.build_against_table(measured, history, str(asked.against))]
+    shown += compared
+    modelled = taboada_kernels.build_model_comparison(asked.kernels, measured)
+    shown += [*taboada_kernels.build_kernel_tables(asked.kernels, history), modelled]
     return shown, [
-        taboada_tables.describe_missing(of.measured),
-        taboada_kernels.describe_missing_kernels(of.asked.kernels),
-        taboada_kernels.describe_missing_models(modelled, of.asked.kernels),
+        *map(_describe_empty, compared),
+        taboada_tables.describe_missing(measured),
+        taboada_kernels.describe_missing_kernels(asked.kernels),
+        taboada_kernels.describe_missing_models(modelled, asked.kernels),
     ]
 
 
-def _show_commtest(of: Sources) -> _Shown:
+def _show_commtest(asked: Asked, measured: PaperMeasurements, history: History) -> _Shown:
     """Show what contention costs, peaks, and where the protocol changes."""
-    shown = keep_filled(commtest.build_contention_tables(of.measured))
-    return shown, [commtest.describe_missing_swaps(of.measured)]
+    shown = commtest.build_contention_tables(measured)
+    return shown, [commtest.describe_missing_swaps(measured)]
 
 
 def _print_taboada(history: History, against: str | None) -> list[TextTable]:
@@ -369,14 +345,14 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         return show_paper(work, arguments)
     directory = report.find_finished_session(work, arguments.session)
     summary, *further = load_sessions(work, [directory.name, *arguments.further])
-    found = luecke_page.build_paper_views(summary, arguments.against, arguments.processes, further)
-    if not found:
+    page = luecke_page.build_session_page(summary, arguments.against, arguments.processes, further)
+    if page is None:
         missing = "several process counts or partitions of mpicost"
         raise UsageError(f"{directory}: nothing to compare; choose a session with {missing}")
-    print(luecke_page.paper_views_as_text(found), flush=True)
+    print(document.render_terminal(page), flush=True)
     Progress().say("drawing the pictures")
-    for path in luecke_page.write_paper_views(directory, summary, found, further):
-        print(path)
+    path = document.write_document(page, directory / "papers.html")
+    print(path.with_suffix(".md"), path, sep="\n")
     return 0
 
 
@@ -397,6 +373,7 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     asked = Asked(
         arguments.paper,
         arguments.against,
+        names,
         arguments.processes,
         trials=trials,
         timers=timers,
@@ -407,8 +384,7 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         kernels=collect_kernels(sessions),
         languages=asides.load_languages(work.root),
     )
-    found = build_paper(asked, measured)
-    print(format_paper(found, arguments.format, names, PAPERS[arguments.paper].title), end="")
+    print(FORMATS[arguments.format](build_paper(asked, measured)), end="")
     return 0
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from postprocess.base.formats import MEGABYTES, NOT_PRINTED, TextTable
 from postprocess.base.formats import size as format_size
-from postprocess.extensions.papers import presentation
+from postprocess.extensions.papers import cells, figures
 from postprocess.extensions.papers.asides import PAIR
 from postprocess.extensions.papers.measurements import LABELS, PaperMeasurements, Place
-from postprocess.extensions.papers.taboada_models import compute_minimum
 from postprocess.report.panels import FROM_ZERO, thin_values
 from postprocess.stats.curves import fit_segments
 
@@ -41,36 +40,19 @@ class Swaps:
     @property
     def counts(self) -> list[int]:
         """The counts of processes at which experiments stand beside one pair alone."""
-        counts = sorted({c for name, each in self.ordered.items() if name != ALONE for c in each})
+        counts = sorted({c for name, each in self.times.items() if name != ALONE for c in each})
         return counts or sorted(self.times[ALONE])
 
     def at(self, processes: int) -> dict[str, Times]:
         """Return the experiments at one count of processes, one pair alone beside the others that sleep."""
         found = {ALONE: self.alone_at(processes)}
-        others = {name: each for name, each in self.ordered.items() if name != ALONE}
+        others = {name: each for name, each in self.times.items() if name != ALONE}
         return found | {name: each[processes] for name, each in others.items() if processes in each}
-
-    @property
-    def ordered(self) -> Mapping[str, Mapping[int, Times]]:
-        """The times in the order of the paper's experiments.
-
-        Two processes swap with each other in all of them, which is no contention: they are left out where more
-        were measured.
-        """
-        return {
-            name: self.times[name] if name == ALONE else _leave_pairs_out(self.times[name])
-            for name in EXPERIMENTS.values()
-            if name in self.times
-        }
 
     def alone_at(self, processes: int) -> Times:
         """Return the times of one pair: beside others that sleep, else of the fewest processes."""
         found = self.times[ALONE]
         return found.get(processes, found[min(found)])
-
-
-def _leave_pairs_out(times: Mapping[int, Times]) -> Mapping[int, Times]:
-    return {count: each for count, each in times.items() if count > PAIR} or times
 
 
 def compute_bandwidth(size: int, time: float) -> float:
@@ -102,16 +84,25 @@ def collect_swaps(measured: PaperMeasurements) -> list[Swaps]:
     """Collect the experiments of each machine and MPI, where there are times of one pair."""
     found: dict[Place, dict[str, dict[int, dict[int, float]]]] = {}
     ways: dict[Place, dict[tuple[str, str], dict[int, dict[int, float]]]] = {}
-    for cell, results in sorted(measured.results.items()):
-        routine, size, time = cell.operation.routine, cell.operation.bytes, compute_minimum(results)
-        if time is None or not size:
-            continue
-        for name in _experiments(routine, cell.processes):
-            times = found.setdefault(cell.place, {}).setdefault(name, {}).setdefault(cell.processes, {})
-            times[size] = min(time, times.get(size, time))
-            way = ways.setdefault(cell.place, {}).setdefault((name, routine), {})
-            way.setdefault(cell.processes, {})[size] = time
-    return [Swaps(place, times, ways[place]) for place, times in found.items() if ALONE in times]
+    for (place, routine, count), every in measured.group_sizes(least=True).items():
+        times = {size: time for size, time in every.items() if size}
+        for name in _experiments(routine, count) if times else ():
+            least = found.setdefault(place, {}).setdefault(name, {}).setdefault(count, {})
+            least |= {size: min(time, least.get(size, time)) for size, time in times.items()}
+            ways.setdefault(place, {}).setdefault((name, routine), {})[count] = times
+    return [Swaps(place, _select_swaps(times), ways[place]) for place, times in found.items() if ALONE in times]
+
+
+def _select_swaps(times: Mapping[str, Mapping[int, Times]]) -> dict[str, Mapping[int, Times]]:
+    """Put experiments in the order of the paper's, without two processes where more were measured.
+
+    Two swap with each other in all of them, which is no contention.
+    """
+    several = {
+        name: {count: sizes for count, sizes in each.items() if count > PAIR or name == ALONE}
+        for name, each in times.items()
+    }
+    return {name: several[name] or times[name] for name in EXPERIMENTS.values() if name in times}
 
 
 def _experiments(routine: str, processes: int) -> list[str]:
@@ -131,7 +122,7 @@ def _list_times(swaps: Sequence[Swaps]) -> list[tuple[Swaps, str, int, Times]]:
     return [
         (each, name, count, times)
         for each in swaps
-        for name, counts in each.ordered.items()
+        for name, counts in each.times.items()
         for count, times in sorted(counts.items())
     ]
 
@@ -145,12 +136,9 @@ def _contention(swaps: Sequence[Swaps]) -> TextTable:
             rows.append(
                 (
                     *(*each.place.cells, name, str(count)),
-                    *(presentation.write_bytes(min(factors)), presentation.write_ratio(factors[min(factors)])),
-                    *(presentation.write_bytes(max(factors)), presentation.write_ratio(factors[max(factors)])),
-                    *(
-                        presentation.write_ratio(min(factors.values())),
-                        presentation.write_bytes(onset) if onset else "none",
-                    ),
+                    *(cells.size(min(factors)), cells.ratio(factors[min(factors)])),
+                    *(cells.size(max(factors)), cells.ratio(factors[max(factors)])),
+                    *(cells.ratio(min(factors.values())), cells.size(onset) if onset else "none"),
                 )
             )
     return TextTable(
@@ -186,7 +174,7 @@ def _peaks(swaps: Sequence[Swaps]) -> TextTable:
 
 def _peak(times: Times) -> tuple[str, str]:
     size = max(times, key=lambda each: compute_bandwidth(each, times[each]))
-    return presentation.write_rate(compute_bandwidth(size, times[size])), presentation.write_bytes(size)
+    return cells.rate(compute_bandwidth(size, times[size])), cells.size(size)
 
 
 def _changes(swaps: Sequence[Swaps]) -> TextTable:
@@ -248,15 +236,15 @@ LOG_LINEAR = (2**21, 2**17, 2**13)  #: largest sizes of the pictures with a line
 MOST_COUNTS = 2  #: of processes, each a figure
 
 
-def draw_swaps(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
+def draw_swaps(measured: PaperMeasurements) -> list[figures.PaperFigure]:
     """Draw the experiments of each MPI at one count of processes, then platform against platform."""
     swaps = collect_swaps(measured)
-    figures = []
+    drawn = []
     for each in swaps:
         for count in thin_values(each.counts, MOST_COUNTS):
             title = f"{', '.join(each.place)}, {count} processes"
             curves = {name: _bandwidths(times) for name, times in each.at(count).items()}
-            figures.append(_swap_figure(title, curves))
+            drawn.append(_swap_figure(title, curves))
     for experiment in (ALONE, NEIGHBOURS):
         platforms = {
             ", ".join(each.place[:2]): _bandwidths(each.at(each.counts[-1])[experiment])
@@ -264,21 +252,21 @@ def draw_swaps(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
             if each.counts and experiment in each.at(each.counts[-1])
         }
         if len(platforms) > 1:
-            kept = {name: platforms[name] for name in list(platforms)[: presentation.MOST_LINES]}
-            figures.append(_swap_figure(f"Platforms, {experiment}", kept))
-    return figures
+            kept = {name: platforms[name] for name in list(platforms)[: figures.MOST_LINES]}
+            drawn.append(_swap_figure(f"Platforms, {experiment}", kept))
+    return drawn
 
 
-def _bandwidths(times: Times) -> presentation.Curve:
+def _bandwidths(times: Times) -> figures.Curve:
     return {size: compute_bandwidth(size, times[size]) / 1e6 for size in times}
 
 
-def _swap_figure(title: str, curves: Mapping[str, presentation.Curve]) -> presentation.PaperFigure:
-    styles = presentation.number_styles(curves)
-    panels = [presentation.build_panel("all sizes, log-log", "bytes", curves, styles, MEGABYTES)]
+def _swap_figure(title: str, curves: Mapping[str, figures.Curve]) -> figures.PaperFigure:
+    styles = figures.number_styles(curves)
+    panels = [figures.build_panel("all sizes, log-log", "bytes", curves, styles, MEGABYTES)]
     for most in LOG_LINEAR:
         small = {n: {s: v for s, v in curve.items() if s <= most} for n, curve in curves.items()}
         if any(len(curve) > 2 for curve in small.values()):
             name = f"to {format_size(most)}, log-linear"
-            panels.append(presentation.build_panel(name, "bytes", small, styles, MEGABYTES, scale=FROM_ZERO))
-    return presentation.build_figure(f"{title}: bandwidth in both directions", panels)
+            panels.append(figures.build_panel(name, "bytes", small, styles, MEGABYTES, scale=FROM_ZERO))
+    return figures.build_figure(f"{title}: bandwidth in both directions", panels)

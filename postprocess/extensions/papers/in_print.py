@@ -1,33 +1,27 @@
 """The tables of the papers as they are printed, with what follows from them beside. They need no session."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 from postprocess.base.formats import NOT_PRINTED, TextTable, size
 from postprocess.base.grouping import group_pairs
-from postprocess.extensions.papers import linear_model
+from postprocess.extensions.papers import cells, linear_model
 from postprocess.extensions.papers import rus_costs as rus
-from postprocess.extensions.papers.presentation import Number, write_bytes, write_plain, write_rate
 from postprocess.extensions.papers.printed import (
     History,
     PrintedCost,
     PrintedCrossover,
     PrintedFigure,
-    PrintedKernel,
     PrintedModel,
-    PrintedRatio,
 )
 from postprocess.model.routines.rus import LATENCY
 
 ROUNDED = 8e-4  #: relative: a peak in print that follows from its model is no further off
 NO_MODEL = "N/A"
+KERNEL_SIZES = (
+    "size: of the kernel, A the smallest; p: processes of the one over those of the other; above 1: the denser "
+    "placement is faster"
+)
 UNITS = {"count": "", "ratio": "", "fraction": "", "percent": "%"}  #: behind a figure of the text
-_Row = TypeVar("_Row", PrintedRatio, PrintedCost, PrintedModel, PrintedKernel)
-
-
-def _group_by_source(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
-    """Group rows by the table of the paper that they are of."""
-    return group_pairs((row.source, row) for row in rows)
 
 
 def list_ratio_machines(history: History) -> list[str]:
@@ -40,7 +34,7 @@ def build_ratio_tables(history: History, against: str | None) -> list[TextTable]
     """Build tables 1 to 9 of Luecke et al. (2001), divided by a machine in print; None for the paper's own."""
     machines = list_ratio_machines(history)
     tables = []
-    for source, rows in _group_by_source(history.ratios).items():
+    for source, rows in group_pairs((row.source, row) for row in history.ratios).items():
         first = rows[0]
         sizes = sorted({ratio.bytes for ratio in rows})
         times = {(each.machine, each.bytes): each.ratio for each in rows}
@@ -63,15 +57,15 @@ def build_ratio_tables(history: History, against: str | None) -> list[TextTable]
     return tables
 
 
-def _write_ratio(value: float, count: int) -> Number:
-    return Number(f"{value:.3g}", value, quantity="ratio", about={"bytes": count} if count else {})
+def _write_ratio(value: float, count: int) -> cells.Number:
+    return cells.Number(f"{value:.3g}", value, quantity="ratio", about={"bytes": count} if count else {})
 
 
 def build_cost_tables(history: History) -> list[TextTable]:
     """Build the tables of RUS Stuttgart, with the aggregated bandwidths that follow from them."""
     tables = []
-    for source, costs in _group_by_source(history.costs).items():
-        machine, buffer = costs[0].machine, write_bytes(costs[0].bytes)
+    for source, costs in group_pairs((row.source, row) for row in history.costs).items():
+        machine, buffer = costs[0].machine, cells.size(costs[0].bytes)
         title = f"{machine}: time per call in us, buffer of {buffer}"
         tables.append(_by_count(title, source, costs, _write_cost))
         if costs[0].bytes > LATENCY:
@@ -84,30 +78,22 @@ def build_cost_tables(history: History) -> list[TextTable]:
 def _by_count(
     title: str, source: str, costs: Sequence[PrintedCost], show: Callable[[PrintedCost], str]
 ) -> TextTable:
-    counts = sorted({cost.processes for cost in costs})
-    cells = {(cost.routine, cost.processes): show(cost) for cost in costs}
-    return TextTable(
-        title,
-        ("routine",),
-        tuple(f"p = {n}" for n in counts),
-        tuple(
-            (name, *(cells[name, count] for count in counts))
-            for name in dict.fromkeys(cost.routine for cost in costs)
-        ),
-        (source,),
-        (("machine", costs[0].machine), ("bytes", str(costs[0].bytes))),
-    )
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for cost in costs:
+        rows.setdefault((cost.routine,), {})[f"p = {cost.processes}"] = show(cost)
+    about = (("machine", costs[0].machine), ("bytes", str(costs[0].bytes)))
+    return cells.build_grid(title, ("routine",), rows, (source,), about)
 
 
 def _write_cost(cost: PrintedCost) -> str:
     about = {"processes": cost.processes}
-    return write_plain(cost.microseconds, "us", 9, quantity="time of a call", about=about)
+    return cells.plain(cost.microseconds, "us", 9, quantity="time of a call", about=about)
 
 
 def _write_bandwidth(cost: PrintedCost) -> str:
     seconds = cost.microseconds * 1e-6
     rate = rus.compute_aggregated_bandwidth(cost.routine, cost.bytes, cost.processes, seconds)
-    return write_rate(rate, quantity="aggregated bandwidth", about={"processes": cost.processes})
+    return cells.rate(rate, quantity="aggregated bandwidth", about={"processes": cost.processes})
 
 
 def build_model_tables(history: History) -> list[TextTable]:
@@ -128,7 +114,7 @@ def build_model_tables(history: History) -> list[TextTable]:
             (source, "follows: the peak that follows from the model, where it is not the one in print"),
             (("machine", models[0].machine),),
         )
-        for source, models in _group_by_source(history.models).items()
+        for source, models in group_pairs((row.source, row) for row in history.models).items()
     ]
 
 
@@ -137,7 +123,7 @@ def _write_growth(growth: linear_model.Growth | None, unit: str) -> str:
     if growth is None:
         return NO_MODEL
     constant = all(not name for _, name in growth.terms)
-    return Number(growth.text, growth.at(2), unit) if constant else growth.text
+    return cells.Number(growth.text, growth.at(2), unit) if constant else growth.text
 
 
 def _write_peaks(each: PrintedModel) -> tuple[str, ...]:
@@ -154,14 +140,15 @@ def _write_peaks(each: PrintedModel) -> tuple[str, ...]:
 
 def _write_peak(printed: float, follows: float, unit: str) -> tuple[str, str]:
     differs = abs(follows / printed - 1) > ROUNDED
-    return Number(f"{printed:.4g}", printed, unit), Number(f"{follows:.4g}", follows, unit) if differs else ""
+    told = cells.Number(f"{printed:.4g}", printed, unit)
+    return told, cells.Number(f"{follows:.4g}", follows, unit) if differs else ""
 
 
 def build_substitution_table(history: History) -> TextTable:
     """Build table 5 of Taboada et al., with the crossovers that follow from the models."""
     saved = {
-        (each.machine, each.library, each.routine, each.processes): Number(
-            f"{each.percent:g}% at {write_bytes(each.bytes)}", each.percent, "%", about={"bytes": each.bytes}
+        (each.machine, each.library, each.routine, each.processes): cells.Number(
+            f"{each.percent:g}% at {cells.size(each.bytes)}", each.percent, "%", about={"bytes": each.bytes}
         )
         for each in history.reductions
     }
@@ -174,7 +161,7 @@ def build_substitution_table(history: History) -> TextTable:
                 *(each.machine, each.library),
                 f"{each.routine} by {' + '.join(linear_model.COMPOSITIONS[each.routine])}",
                 str(each.processes),
-                Number(f"{each.side} {write_bytes(each.bytes)}", each.bytes, "B", note=each.side),
+                cells.Number(f"{each.side} {cells.size(each.bytes)}", each.bytes, "B", note=each.side),
                 _find_crossovers(history, each),
                 saved.get((each.machine, each.library, each.routine, each.processes), NOT_PRINTED),
             )
@@ -188,38 +175,24 @@ def _find_crossovers(history: History, each: PrintedCrossover) -> str:
     place = (each.machine, each.library)
     models = {m.routine: m.model for m in history.models if (m.machine, m.library) == place}
     found = linear_model.find_crossovers(models, each.routine, each.processes)
-    return ", ".join(f"{side} {write_bytes(count)}" for count, side in found) or "never crosses"
+    return ", ".join(f"{side} {cells.size(count)}" for count, side in found) or "never crosses"
 
 
 def build_kernel_tables(history: History) -> list[TextTable]:
-    return [_kernel_table(source, kernels) for source, kernels in _group_by_source(history.kernels).items()]
-
-
-def _kernel_table(source: str, kernels: Sequence[PrintedKernel]) -> TextTable:
-    heads = dict.fromkeys((each.size, each.processes, each.over_processes) for each in kernels)
-    cells = {
-        ((e.library, e.kernel), (e.size, e.processes, e.over_processes)): Number(
-            f"{e.ratio:.2f}",
-            e.ratio,
-            quantity="ratio",
-            about={"processes": e.processes},
-            note=f"size {e.size}, over {e.over_processes} processes",
-        )
-        for e in kernels
-    }
-    return TextTable(
-        f"{source}: kernels, time with {kernels[0].per_node} per node over {kernels[0].over_per_node} per node",
-        ("library", "kernel"),
-        tuple(f"size {kind}, p = {n} over {over}" for kind, n, over in heads),
-        tuple(
-            (*place, *(cells[place, head] for head in heads))
-            for place in dict.fromkeys((each.library, each.kernel) for each in kernels)
-        ),
-        (
-            "size: of the kernel, A the smallest; p: processes of the one over those of the other; above "
-            "1: the denser placement is faster",
-        ),
-    )
+    """Build tables 6 to 8 of Taboada et al."""
+    tables = []
+    for source, kernels in group_pairs((row.source, row) for row in history.kernels).items():
+        rows: dict[tuple[str, ...], dict[str, str]] = {}
+        for each in kernels:
+            note = f"size {each.size}, over {each.over_processes} processes"
+            about = {"processes": each.processes}
+            told = cells.Number(f"{each.ratio:.2f}", each.ratio, quantity="ratio", about=about, note=note)
+            head = f"size {each.size}, p = {each.processes} over {each.over_processes}"
+            rows.setdefault((each.library, each.kernel), {})[head] = told
+        nodes = f"{kernels[0].per_node} per node over {kernels[0].over_per_node} per node"
+        title = f"{source}: kernels, time with {nodes}"
+        tables.append(cells.build_grid(title, ("library", "kernel"), rows, (KERNEL_SIZES,)))
+    return tables
 
 
 def build_text_table(history: History, paper: str) -> TextTable:
@@ -243,4 +216,4 @@ def _write_figure(each: PrintedFigure) -> str:
     if each.unit == "bool":
         return "yes" if each.value else "no"
     text = f"{each.value:.10g}{UNITS.get(each.unit, f' {each.unit}')}"
-    return Number(text, each.value, "%" if each.unit == "percent" else each.unit)
+    return cells.Number(text, each.value, "%" if each.unit == "percent" else each.unit)

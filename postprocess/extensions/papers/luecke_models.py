@@ -12,21 +12,12 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from postprocess.base.formats import MISSING, NOT_PRINTED, TextTable, plural
-from postprocess.extensions.papers import presentation
+from postprocess.base.formats import NOT_PRINTED, TextTable, plural
+from postprocess.extensions.papers import cells, figures
 from postprocess.extensions.papers.measurements import LABELS, Operation, PaperCell, PaperMeasurements, Place
 from postprocess.model.routines.mpicost import PINGPONG, ROUTINES, Scaling
 from postprocess.model.verdict import CaseResult
-from postprocess.report.panels import (
-    LINEAR,
-    MILLISECONDS,
-    MOST_PANELS,
-    Chapter,
-    Panel,
-    PanelLine,
-    PanelPicture,
-    Point,
-)
+from postprocess.report.panels import LINEAR, MILLISECONDS, MOST_PANELS, Panel, PanelLine, Point
 from postprocess.stats.curves import compute_mean_error, fit_line
 
 GOOD = 0.25  #: average relative error beyond which no prediction is drawn
@@ -60,8 +51,7 @@ class AlphaBeta:
 class Prediction:
     """One operation on one machine, over its process counts: measured and predicted seconds."""
 
-    machine: str
-    environment: str
+    place: Place
     operation: Operation
     measured: dict[int, float]
     predicted: dict[int, float]
@@ -85,12 +75,11 @@ def fit_alpha_beta(measured: PaperMeasurements, place: Place) -> AlphaBeta | Non
 def predict_times(measured: PaperMeasurements) -> list[Prediction]:
     """Predict every operation of ``PREDICTED`` where the same MPI has ping-pongs under the same conditions."""
     found = []
-    for machine, environment, operation in measured.list_tests(PREDICTED):
-        model = fit_alpha_beta(measured, operation.at(machine, environment))
-        times = measured.curve(machine, environment, operation)
+    for place, operation, times in measured.list_curves(PREDICTED):
+        model = fit_alpha_beta(measured, place)
         if model and times:
             told = {p: model.predict(operation.routine, operation.bytes, p) for p in times}
-            found.append(Prediction(machine, environment, operation, times, told))
+            found.append(Prediction(place, operation, times, told))
     return found
 
 
@@ -109,11 +98,11 @@ def _parameters(measured: PaperMeasurements) -> TextTable:
         tuple(
             (
                 *(*place.cells, model.between),
-                presentation.write_time(model.alpha),
-                presentation.write_plain(model.beta * 1e9, "ns/B"),
-                presentation.write_rate(1 / model.beta) if model.beta else NOT_PRINTED,
-                presentation.write_count(model.sizes),
-                presentation.write_share(model.error) if model.sizes > 2 else NOT_PRINTED,
+                cells.time(model.alpha),
+                cells.plain(model.beta * 1e9, "ns/B"),
+                cells.rate(1 / model.beta) if model.beta else NOT_PRINTED,
+                cells.count(model.sizes),
+                cells.share(model.error) if model.sizes > 2 else NOT_PRINTED,
             )
             for place, model in models.items()
             if model
@@ -149,16 +138,12 @@ def _write_prediction(prediction: Prediction) -> tuple[str, ...]:
     about = {"processes": counts[-1]}
     factors = [time / prediction.predicted[p] for p, time in prediction.measured.items()]
     return (
-        *operation.at(prediction.machine, prediction.environment).cells,
-        *(
-            operation.routine,
-            presentation.Number(operation.size, operation.bytes),
-            presentation.write_span(counts),
-        ),
-        presentation.write_time(prediction.measured[counts[-1]], about=about),
-        presentation.write_time(prediction.predicted[counts[-1]], about=about),
-        presentation.write_ratio(statistics.geometric_mean(factors)),
-        presentation.write_share(prediction.error),
+        *prediction.place.cells,
+        *(operation.routine, operation.size, cells.span(counts)),
+        cells.time(prediction.measured[counts[-1]], about=about),
+        cells.time(prediction.predicted[counts[-1]], about=about),
+        cells.ratio(statistics.geometric_mean(factors)),
+        cells.share(prediction.error),
     )
 
 
@@ -196,18 +181,17 @@ def format_divisor(routine: str) -> str:
     return "log2 p" if SCALING[routine] is Scaling.LOG2 else "(p-1)"
 
 
-def build_scalability_chapters(measured: PaperMeasurements, strict: bool) -> list[Chapter]:
-    """Build a chapter for each machine: a picture of each routine, a panel for each size, a line for each MPI.
+def draw_scalability(measured: PaperMeasurements, strict: bool) -> list[figures.PaperFigure]:
+    """Draw a figure of each machine: a panel for each routine and size, a line for each MPI.
 
-    A picture has fewer panels where all of them together would be more than a page can bear.
+    A routine has fewer panels where all of them together would be more than a page can bear.
     """
-    found: list[Chapter] = []
+    found: list[figures.PaperFigure] = []
     for most in range(MOST_PANELS, 0, -1):
-        found = [_chapter(measured, machine, strict, most) for machine in measured.machines]
-        found = [chapter for chapter in found if chapter.pictures]
-        if sum(len(p.panels) for chapter in found for p in chapter.pictures) <= MOST_ON_PAGE:
+        found = [_draw_machine(measured, name, strict, most) for name in measured.machines]
+        if sum(len(figure.panels) for figure in found) <= MOST_ON_PAGE:
             break
-    return found
+    return [figure for figure in found if figure.panels]
 
 
 def build_growth_tables(measured: PaperMeasurements) -> list[TextTable]:
@@ -230,23 +214,17 @@ def _counts(measured: PaperMeasurements, machine: str, operation: Operation) -> 
 
 def _growth(measured: PaperMeasurements, machine: str) -> TextTable:
     environments = measured.environments_on(machine)
-    rows: list[tuple[str, ...]] = []
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
     for operation in measured.operations:
         ends = select_end_counts(_counts(measured, machine, operation))
         if ends and operation.routine in SCALING:
-            rows.append(
-                (
-                    *(operation.routine, presentation.Number(operation.size, operation.bytes)),
-                    *measured.conditions(operation),
-                    *(format_divisor(operation.routine), presentation.write_span(ends)),
-                    *(_factor(measured, machine, name, operation, ends) for name in environments),
-                )
-            )
-    return TextTable(
+            by = (format_divisor(operation.routine), cells.span(ends))
+            about = (operation.routine, operation.size, *measured.conditions(operation), *by)
+            rows[about] = {name: _factor(measured, machine, name, operation, ends) for name in environments}
+    return cells.build_grid(
         f"Growth of time / divisor on {machine} (1.00: scales as the model says)",
         ("routine", "size", *measured.varying, "divisor", "processes"),
-        tuple(environments),
-        tuple(rows),
+        rows,
         ("growth: time / divisor at the most of these processes over that at the fewest",),
         (("machine", machine),),
     )
@@ -262,25 +240,23 @@ def _factor(
         if time is not None
     ]
     if len(scaled) < len(ends):
-        return MISSING
-    return presentation.write_ratio(scaled[1] / scaled[0], quantity="growth", about={"mpi": environment})
+        return cells.MISSING
+    return cells.ratio(scaled[1] / scaled[0], quantity="growth", about={"mpi": environment})
 
 
-def _chapter(measured: PaperMeasurements, machine: str, strict: bool, most: int) -> Chapter:
-    pictures = []
-    for title, operations in presentation.group_operations(measured).items():
-        routine = title[0]
+def _draw_machine(measured: PaperMeasurements, machine: str, strict: bool, most: int) -> figures.PaperFigure:
+    panels, left_out = [], []
+    for about, operations in figures.group_operations(measured).items():
         drawable = [operation for operation in operations if _counts(measured, machine, operation)]
-        if routine in SCALING and drawable:
-            panels = [
-                Panel(each.size, "processes", _lines(measured, machine, each, strict), scale=LINEAR)
-                for each in presentation.choose_evenly(drawable, most)
-            ]
-            left_out = len(drawable) - len(panels)
-            remark = f"{plural(left_out, 'further size')} not drawn" if left_out else ""
-            heading = f"{', '.join(title)}: time / {format_divisor(routine)}"
-            pictures.append(PanelPicture(heading, remark, tuple(panels)))
-    return Chapter(machine, 0, tuple(pictures))
+        if about[0] in SCALING and drawable:
+            chosen = figures.choose_evenly(drawable, most)
+            for each in chosen:
+                title = f"{', '.join((*about, each.size))}: time / {format_divisor(about[0])}"
+                panels.append(Panel(title, "processes", _lines(measured, machine, each, strict), scale=LINEAR))
+            if further := len(drawable) - len(chosen):
+                left_out.append(f"{plural(further, 'further size')} of {', '.join(about)}")
+    remark = f"not drawn: {'; '.join(left_out)}" if left_out else ""
+    return figures.PaperFigure(machine, tuple(panels), remark)
 
 
 def _lines(
@@ -289,8 +265,8 @@ def _lines(
     lines = []
     for style, name in enumerate(measured.environments):
         counts = [count for count in measured.planned(machine, name, operation) if count > 1]
-        cells = [PaperCell(machine, name, operation, count) for count in counts]
-        points = [_point(measured.results[c][0], measured.times[c], strict) for c in cells]
+        known = [PaperCell(machine, name, operation, count) for count in counts]
+        points = [_point(measured.results[c][0], measured.times[c], strict) for c in known]
         if points:
             lines.append(PanelLine(name, style, tuple(points)))
     return tuple(lines)
@@ -309,25 +285,25 @@ TESTED = frozenset(routine.name for routine in ROUTINES if routine.test)  #: in 
 _Predicted = Mapping[tuple[str, str, Operation], Prediction]  #: by machine, MPI and operation
 
 
-def draw_machines(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
+def draw_machines(measured: PaperMeasurements) -> list[figures.PaperFigure]:
     """Draw the figures of Luecke et al. (2001): all machines in each, with what ping-pong predicts."""
-    predicted = {(e.machine, e.environment, e.operation): e for e in predict_times(measured)}
+    predicted = {(*e.place[:2], e.operation): e for e in predict_times(measured)}
     return _draw_tests(measured, measured.machines, predicted)
 
 
-def draw_libraries(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
+def draw_libraries(measured: PaperMeasurements) -> list[figures.PaperFigure]:
     """Draw the figures of Luecke, Kraeva and Ju (2003): all MPIs of a machine in each."""
     return [figure for machine in measured.machines for figure in _draw_tests(measured, [machine], {})]
 
 
 def _draw_tests(
     measured: PaperMeasurements, machines: Sequence[str], predicted: _Predicted
-) -> list[presentation.PaperFigure]:
+) -> list[figures.PaperFigure]:
     """Draw ping-pong over the partners, then all other tests over processes."""
     mpis = _name_mpis(measured, machines)
     prefix = machines if len(machines) == 1 else ()
     peers, processes = [], []
-    for about, operations in presentation.group_operations(measured).items():
+    for about, operations in figures.group_operations(measured).items():
         title = ", ".join((*prefix, *about))
         if about[0] == PINGPONG:
             peers.append(_over_peers(measured, mpis, title, operations))
@@ -351,14 +327,14 @@ def _over_processes(
     title: str,
     operations: Sequence[Operation],
     predicted: _Predicted,
-) -> presentation.PaperFigure:
+) -> figures.PaperFigure:
     """Draw the times of a routine, a panel for each size; where it has a model, over its divisor too."""
-    names = list(mpis)[: presentation.MOST_LINES]
-    styles = presentation.number_styles(names)
+    names = list(mpis)[: figures.MOST_LINES]
+    styles = figures.number_styles(names)
     styles |= {f"{name}{TOLD}": style for name, style in styles.items()}
     times = {each: {name: measured.curve(*mpis[name], each) for name in names} for each in operations}
     drawable = [each for each in operations if any(len(curve) > 1 for curve in times[each].values())]
-    chosen = presentation.choose_evenly(drawable, MOST_PANELS)
+    chosen = figures.choose_evenly(drawable, MOST_PANELS)
     panels: list[Panel | None] = []
     for operation in chosen:
         told = {name: predicted.get((*mpis[name], operation)) for name in names}
@@ -367,7 +343,7 @@ def _over_processes(
             for name, each in told.items()
             if each is not None and each.error <= GOOD and len(each.predicted) > 1
         }
-        curves: dict[str, presentation.Curve] = {**times[operation], **good}
+        curves: dict[str, figures.Curve] = {**times[operation], **good}
         size = operation.size or "no payload"
         panels += _draw(size, "processes", curves, styles, good)
         routine = operation.routine
@@ -381,7 +357,7 @@ def _over_processes(
     left_out = {"line": len(mpis) - len(names), "size": len(drawable) - len(chosen)}
     more = [plural(number, noun) for noun, number in left_out.items() if number]
     remark = f"{' and '.join(more)} not drawn" if more else ""
-    return presentation.build_figure(f"{title}: time over processes", panels, remark)
+    return figures.build_figure(f"{title}: time over processes", panels, remark)
 
 
 def _over_peers(
@@ -389,20 +365,18 @@ def _over_peers(
     mpis: Mapping[str, tuple[str, str]],
     title: str,
     operations: Sequence[Operation],
-) -> presentation.PaperFigure:
+) -> figures.PaperFigure:
     """Draw ping-pong of rank 0 with each other, at the most processes."""
-    names = list(mpis)[: presentation.MOST_LINES]
+    names = list(mpis)[: figures.MOST_LINES]
     panels: list[Panel | None] = []
     for operation in operations[-MOST_PANELS:]:
         curves = {name: _peers(measured, *mpis[name], operation) for name in names}
         if any(len(curve) > 1 for curve in curves.values()):
-            panels += _draw(operation.size, "peer", curves, presentation.number_styles(names))
-    return presentation.build_figure(f"{title}: time over the partner", panels)
+            panels += _draw(operation.size, "peer", curves, figures.number_styles(names))
+    return figures.build_figure(f"{title}: time over the partner", panels)
 
 
-def _peers(
-    measured: PaperMeasurements, machine: str, environment: str, operation: Operation
-) -> presentation.Curve:
+def _peers(measured: PaperMeasurements, machine: str, environment: str, operation: Operation) -> figures.Curve:
     counts = measured.planned(machine, environment, operation)
     if not counts:
         return {}
@@ -413,7 +387,7 @@ def _peers(
 def _draw(
     title: str,
     x: str,
-    curves: Mapping[str, presentation.Curve],
+    curves: Mapping[str, figures.Curve],
     styles: Mapping[str, int],
     models: Collection[str] = (),
 ) -> list[Panel | None]:
@@ -422,7 +396,7 @@ def _draw(
     Luecke, Kraeva and Ju (2003) draw one library again by itself where another hides it.
     """
     shown = {name: {at: t * 1e3 for at, t in curve.items()} for name, curve in curves.items() if curve}
-    panels = [presentation.build_panel(title, x, shown, styles, MILLISECONDS, models, LINEAR)]
+    panels = [figures.build_panel(title, x, shown, styles, MILLISECONDS, models, LINEAR)]
     tops = sorted((max(curve.values()), name) for name, curve in shown.items() if name not in models)
     gaps = [n for n in range(1, len(tops)) if tops[n][0] > HIDES * tops[n - 1][0]]
     if gaps:
@@ -430,5 +404,5 @@ def _draw(
         kept = {n: curve for n, curve in shown.items() if n in low or n.removesuffix(TOLD) in low}
         slow = ", ".join(name for _, name in tops[gaps[-1] :])
         far = f"{title}, without {slow}"
-        panels.append(presentation.build_panel(far, x, kept, styles, MILLISECONDS, models, LINEAR))
+        panels.append(figures.build_panel(far, x, kept, styles, MILLISECONDS, models, LINEAR))
     return panels

@@ -2,30 +2,27 @@
 
 import math
 import statistics
-import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from functools import partial
 
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.transforms import Bbox
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import MISSING, TextTable, render_text
+from postprocess.base.formats import TextTable
 from postprocess.base.sanitize import sanitize_line
-from postprocess.extensions.papers import luecke_models, luecke_ratios, printed
+from postprocess.extensions.papers import cells, figures, luecke_models, luecke_ratios, printed
 from postprocess.extensions.papers.asides import describe_few_processes
 from postprocess.extensions.papers.luecke_ratios import RatioTable, find_stand_ins
 from postprocess.extensions.papers.measurements import PaperMeasurements, arrange_sessions
-from postprocess.extensions.papers.presentation import PaperFigure, write_count, write_ratio
 from postprocess.extensions.papers.printed import History
 from postprocess.extensions.papers.rus_sends import read_settings
-from postprocess.report import document, plots
 from postprocess.report import drawing as small
-from postprocess.report.document import Document, Lines, Role, Section, Tone
+from postprocess.report import plots
+from postprocess.report.document import Document, Legend, Picture, Section
 from postprocess.report.drawing import GOOD, INK, apply_style, render_inline_svg
-from postprocess.report.panels import Chapter
 from postprocess.report.plots import BAND, choose_line_style
 from postprocess.results.summary import SessionSummary
 
@@ -62,12 +59,12 @@ def describe_nearness(measured: PaperMeasurements, history: History, tables: Ite
 def _nearness(factors: Sequence[float | None]) -> tuple[str, ...]:
     logs = [math.log(factor) for factor in factors if factor is not None]
     if not logs:
-        return (write_count(len(factors)), write_count(0), MISSING, MISSING, MISSING)
+        return (cells.count(len(factors)), cells.count(0), cells.MISSING, cells.MISSING, cells.MISSING)
     near = sum(abs(log) <= math.log(NEAR) for log in logs)
     return (
-        *(write_count(len(factors)), write_count(len(logs)), write_count(near)),
-        write_ratio(math.exp(statistics.fmean(map(abs, logs)))),
-        write_ratio(math.exp(statistics.fmean(logs))),
+        *(cells.count(len(factors)), cells.count(len(logs)), cells.count(near)),
+        cells.ratio(math.exp(statistics.fmean(map(abs, logs)))),
+        cells.ratio(math.exp(statistics.fmean(logs))),
     )
 
 
@@ -83,6 +80,7 @@ def describe_stand_ins(measured: PaperMeasurements, history: History) -> list[st
 
 SIZE = (420, 320)
 FONT, CLEAR = 8.5, 4.0  #: of names, in pixels: their size, and their distance from the point
+AGREEMENT = "Ratios here over ratios in print; shade: within a factor of two"
 MOST_NAMED = 6  #: points that are named, the furthest from the diagonal
 
 
@@ -101,16 +99,8 @@ class Dot:
         return abs(math.log(self.measured / self.printed))
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """All ratios of one MPI that are in print too, but those to which a model was fitted."""
-
-    environment: str
-    dots: tuple[Dot, ...]
-
-
-def build_agreement_plots(tables: Iterable[RatioTable]) -> tuple[list[str], list[Agreement]]:
-    """Build a plot for each MPI with a ratio; return the machines, in the order of their signs, first."""
+def build_agreement_plots(tables: Iterable[RatioTable]) -> tuple[list[str], dict[str, list[Dot]]]:
+    """Return the machines, in the order of their signs, and the ratios of each MPI that are in print too."""
     rows = [row for table in tables for row in table.rows if row.is_evidence]
     machines = list(dict.fromkeys(row.machine for row in rows))
     found: dict[str, list[Dot]] = {}
@@ -120,26 +110,26 @@ def build_agreement_plots(tables: Iterable[RatioTable]) -> tuple[list[str], list
                 name = f"{row.operation.routine} {row.operation.size}".rstrip()
                 dot = Dot(name, machines.index(row.machine), row.printed.ratio, ratio)
                 found.setdefault(environment, []).append(dot)
-    return machines, [Agreement(name, tuple(dots)) for name, dots in found.items()]
+    return machines, found
 
 
 @apply_style
-def draw_agreement_plot(shown: Agreement) -> str:
+def draw_agreement_plot(environment: str, every: Sequence[Dot]) -> str:
     """Draw the ratios of one MPI; the shade is a factor of two to both sides of the diagonal."""
-    figure, axes = small.draw_panel(sanitize_line(shown.environment), "ratio in print", "ratio", SIZE)
-    values = [value for dot in shown.dots for value in (dot.printed, dot.measured)]
+    figure, axes = small.draw_panel(sanitize_line(environment), "ratio in print", "ratio", SIZE)
+    values = [value for dot in every for value in (dot.printed, dot.measured)]
     small.set_logarithmic_both(axes, min(values), max(values))
     ends = axes.get_xlim()
     lower, upper = ([end * factor for end in ends] for factor in (1 / NEAR, NEAR))
     axes.fill_between(ends, lower, upper, **BAND)
     axes.plot(ends, ends, color=GOOD, linewidth=1)
-    for style in sorted({dot.style for dot in shown.dots}):
-        dots = [dot for dot in shown.dots if dot.style == style]
+    for style in sorted({dot.style for dot in every}):
+        dots = [dot for dot in every if dot.style == style]
         marks = choose_line_style(style) | {"linestyle": "none", "markersize": 5.5}
         axes.plot([d.printed for d in dots], [d.measured for d in dots], clip_on=False, **marks)
-    _name_furthest(axes, shown.dots)
-    near = sum(dot.distance <= math.log(NEAR) for dot in shown.dots)
-    spoken = f"{near} of {len(shown.dots)} ratios by {shown.environment} within a factor of {NEAR:g}"
+    _name_furthest(axes, every)
+    near = sum(dot.distance <= math.log(NEAR) for dot in every)
+    spoken = f"{near} of {len(every)} ratios by {environment} within a factor of {NEAR:g}"
     return render_inline_svg(figure, f"{spoken} of the printed ones")
 
 
@@ -175,9 +165,7 @@ def _rooms_for_name(axes: Axes, dot: Dot) -> list[Bbox]:
 
 #: What one pair of processes cannot tell
 ONE_PAIR = "nothing tells how a time grows with the processes, and a ratio is that of one pair"
-TEXT_WIDTH = 100
 BY_HAND = frozenset({"--set-env", "--oversubscribe"})  #: options that make a session another machine
-WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}  #: commands are copied
 
 SCALES = (
     "Time divided by what a simple model of messages expects of it (Luecke et al. 2001): log2 p for "
@@ -210,28 +198,13 @@ IN_PRINT = (
 )
 
 
-@dataclass(frozen=True)
-class PaperView:
-    """One of the views: its title, introduction, pictures, tables and caveats."""
-
-    title: str
-    introduction: str
-    chapters: Sequence[Chapter] = ()
-    tables: Sequence[TextTable] = ()
-    remarks: Sequence[str] = ()
-    machines: Sequence[str] = ()  #: in the order of their signs in ``agreements``
-    agreements: Sequence[Agreement] = ()  #: with printed ratios, by MPI
-    figures: Sequence[PaperFigure] = ()
-    notes: Sequence[str] = ()  #: behind all tables
-
-
-def build_paper_views(
+def build_session_page(
     summary: SessionSummary,
     against: str | None = None,
     processes: int | None = None,
     further: Sequence[SessionSummary] = (),
-) -> list[PaperView]:
-    """Build the views that mpicost's cases of a session allow; none if they leave nothing to compare.
+) -> Document | None:
+    """Build the page that mpicost's cases of a session allow; None if they leave nothing to compare.
 
     Machines, those of ``further`` sessions among them, are held against ``against``, a partition or one of its
     MPIs, at ``processes``; None for the usual.
@@ -241,63 +214,15 @@ def build_paper_views(
     history = printed.load_history()
     measured = arrange_summaries((summary, *further))
     if not measured.results:
-        return []
+        return None
     basis = luecke_ratios.choose_basis(measured, history, against, processes)
-    scaling = _scaling(measured, history, summary.strict)
-    return [*([scaling] if scaling.chapters else []), *([_machines(measured, history, basis)] if basis else [])]
-
-
-def write_paper_views(
-    session_dir: Path,
-    summary: SessionSummary,
-    views: Sequence[PaperView],
-    further: Sequence[SessionSummary] = (),
-) -> list[Path]:
-    """Write the views beside the report of a session: ``papers.md`` and ``papers.html``.
-
-    :raises UsageError: if they cannot be written.
-    """
-    measured = arrange_summaries((summary, *further))
-    context = {"summary": summary, "papers": views, "line_keys": plots.draw_line_keys(measured.environments)}
-    drawing: dict[str, Callable[..., str]] = {
-        "panel": plots.draw_lines,
-        "agreement": draw_agreement_plot,
-        "marker": plots.draw_marker_key,
-    }
-    pages = {
-        session_dir / "papers.md": document.render_markdown(build_document(summary, views)),
-        session_dir / "papers.html": document.render_html_template("papers.html.j2", context, **drawing),
-    }
-    document.write_pages(pages)
-    return list(pages)
-
-
-def build_document(summary: SessionSummary, views: Sequence[PaperView]) -> Document:
-    """Build the document of the views, which has their tables and no pictures."""
-    sections = [
-        Section(
-            part.title,
-            [
-                Lines(Role.REMARK, [part.introduction]),
-                Lines(Role.ITEM, part.remarks),
-                *part.tables,
-                Lines(Role.ITEM, part.notes),
-            ],
-        )
-        for part in views
-    ]
-    where = (f"{summary.mode} at {summary.site}", f"session {summary.session}")
-    return Document("papers", where, Tone.PLAIN, "The views of the papers", [], sections, [])
-
-
-def paper_views_as_text(views: Sequence[PaperView]) -> str:
-    blocks = []
-    for part in views:
-        blocks.append(f"{part.title}\n{'=' * len(part.title)}\n")
-        blocks += [_folded(words) for words in (part.introduction, *part.remarks) if words]
-        blocks += [render_text(table) for table in part.tables]
-        blocks += [_folded(words) for words in part.notes]
-    return "\n".join(blocks)
+    drawn = luecke_models.draw_scalability(measured, summary.strict)
+    sections = [_scaling(measured, history, drawn)] if drawn else []
+    sections += [_machines(measured, history, basis)] if basis else []
+    host = [summary.machine.host] if summary.machine.host else []
+    where = (f"{summary.mode} at {summary.site}", *host, f"session {summary.session}")
+    page = figures.build_page(where, "The views of the papers", sections, report="Verdicts and every case")
+    return page if sections else None
 
 
 def arrange_summaries(sessions: Sequence[SessionSummary]) -> PaperMeasurements:
@@ -326,35 +251,25 @@ def describe_machines(measured: PaperMeasurements, history: History) -> list[str
     return [STANDS, *differences] if differences else []
 
 
-def _folded(words: str) -> str:
-    return f"{textwrap.fill(sanitize_line(words), TEXT_WIDTH, **WHOLE)}\n"
-
-
-def _scaling(measured: PaperMeasurements, history: History, strict: bool) -> PaperView:
+def _scaling(measured: PaperMeasurements, history: History, drawn: Sequence[figures.PaperFigure]) -> Section:
     """Build the pictures and tables of time over what the models expect."""
-    return PaperView(
-        "Does it scale?",
-        SCALES,
-        luecke_models.build_scalability_chapters(measured, strict),
-        [table for table in luecke_models.build_growth_tables(measured) if table.rows],
-        [FOUND] if luecke_ratios.find_stand_ins(measured, history) else [],
-    )
+    tables = luecke_models.build_growth_tables(measured)
+    said = [FOUND] if find_stand_ins(measured, history) else []
+    return figures.build_section("Does it scale?", said, figures.draw_figures(drawn), tables, SCALES)
 
 
-def _machines(measured: PaperMeasurements, history: History, basis: luecke_ratios.RatioBasis) -> PaperView:
+def _machines(measured: PaperMeasurements, history: History, basis: luecke_ratios.RatioBasis) -> Section:
     """Build the ratio tables against one machine, and describe how near they come to the printed ones."""
     tables = luecke_ratios.build_paper_tables(measured, history, basis)
-    machines, agreeing = build_agreement_plots(tables)
     nearness = describe_nearness(measured, history, tables)
     few = describe_few_processes(measured, ONE_PAIR)
-    return PaperView(
+    machines, agreeing = build_agreement_plots(tables)
+    keys = [(Markup(plots.draw_marker_key(n)), name) for n, name in enumerate(machines)]
+    pictures = [Picture(partial(draw_agreement_plot, *each), width=SIZE[0]) for each in agreeing.items()]
+    return figures.build_section(
         f"Machines against {basis.title}, {basis.processes} processes",
+        [*describe_machines(measured, history), *([few] if few else [])],
+        [Legend(keys, AGREEMENT), *pictures] if pictures else [],
+        [nearness, *(luecke_ratios.format_ratio_table(measured, table) for table in tables)],
         AGAINST.format(mpi=basis.environment or "the same MPI") + (IN_PRINT if nearness.rows else ""),
-        tables=[
-            *([nearness] if nearness.rows else []),
-            *(luecke_ratios.format_ratio_table(measured, table) for table in tables),
-        ],
-        remarks=[*describe_machines(measured, history), *([few] if few else [])],
-        machines=machines,
-        agreements=agreeing,
     )

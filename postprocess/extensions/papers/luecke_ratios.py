@@ -6,14 +6,13 @@ T(ours) / T(NT) is T(ours) / T(torus) over the printed T(NT) / T(T3E-600), where
 T3E-600.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import MISSING, NOT_PRINTED, TextTable, ratio, size
+from postprocess.base.formats import NOT_PRINTED, TextTable, ratio, size
 from postprocess.base.grouping import group_pairs
-from postprocess.extensions.papers import measurements
-from postprocess.extensions.papers.presentation import Number, write_ratio
+from postprocess.extensions.papers import cells, measurements
 from postprocess.extensions.papers.printed import History, PrintedRatio
 
 
@@ -99,7 +98,13 @@ def choose_basis(
             return None
         fix = "choose a session with several (./plumbline run --site simulated)"
         raise UsageError(f"the session has one partition, {measured.machines[0]}; {fix}")
-    reference = machine or _usual_machine(measured, history)
+    stands = find_stand_ins(measured, history)
+    against_it = {
+        name: [each.processes for each in history.ratios if each.against in stands.get(name, [])]
+        for name in measured.machines
+    }
+    # without one, that against which the most ratios are printed, else the first by name
+    reference = machine or max(measured.machines, key=lambda name: len(against_it[name]))
     counts = _comparable(measured, reference, environment)
     if not counts and environment is None:
         environment = measured.environments_on(reference)[0]
@@ -112,7 +117,7 @@ def choose_basis(
         raise UsageError(f"{' '.join(asked)}: not in the session; in it {comparable}")
     if not counts:
         return None
-    count = processes or _usual_count(counts, measured, history, reference)
+    count = processes or max(counts.keys() & against_it[reference] or counts)
     return RatioBasis(reference, count, environment)
 
 
@@ -161,10 +166,9 @@ def build_paper_tables(
     environments = tuple(counts.get(basis.processes, ()))
     printed = _printed(measured, history, basis)
     own = measured.environments_on(basis.machine)
+    ordered = dict.fromkeys([*find_stand_ins(measured, history), *measured.machines])
     others = [
-        machine
-        for machine in _ordered(measured, history)
-        if machine != basis.machine or (basis.environment and len(own) > 1)
+        machine for machine in ordered if machine != basis.machine or (basis.environment and len(own) > 1)
     ]
     planned = {cell.operation for cell in measured.results if cell.processes == basis.processes}
     found: dict[str, list[RatioRow]] = {}
@@ -172,25 +176,6 @@ def build_paper_tables(
         rows = [_row(measured, basis, operation, machine, environments, printed) for machine in others]
         found.setdefault(operation.routine, []).extend(rows)
     return [RatioTable(routine, basis, environments, tuple(rows)) for routine, rows in found.items()]
-
-
-def _usual_machine(measured: measurements.PaperMeasurements, history: History) -> str:
-    """Return the machine against which the most ratios are printed, else the first by name."""
-    stands = find_stand_ins(measured, history)
-    against = [printed.against for printed in history.ratios]
-    return max(measured.machines, key=lambda machine: sum(map(against.count, stands.get(machine, []))))
-
-
-def _usual_count(
-    counts: Mapping[int, Sequence[str]],
-    measured: measurements.PaperMeasurements,
-    history: History,
-    reference: str,
-) -> int:
-    """Return a process count of the papers' tables, else the largest one."""
-    stands = find_stand_ins(measured, history).get(reference, [])
-    papers = {printed.processes for printed in history.ratios if printed.against in stands}
-    return max(counts.keys() & papers or counts)
 
 
 def _comparable(
@@ -214,12 +199,6 @@ def _comparable(
         divisors = {count for count, name in here if name == environment}
         pairs = {each for each in other if each[0] in divisors}
     return group_pairs(sorted(pairs))
-
-
-def _ordered(measured: measurements.PaperMeasurements, history: History) -> list[str]:
-    """Sort machines in the order of the papers, then by name."""
-    order = {machine: n for n, machine in enumerate(find_stand_ins(measured, history))}
-    return sorted(measured.machines, key=lambda name: (order.get(name, len(order)), name))
 
 
 _Printed = Mapping[tuple[str, str, int], tuple[PrintedRatio, bool]]
@@ -251,14 +230,11 @@ def _row(
     environments: Sequence[str],
     printed: _Printed,
 ) -> RatioRow:
-    ratios = {}
-    for name in environments:
-        if name not in measured.environments_on(machine):
-            continue
-        time = measured.time(machine, name, operation, basis.processes)
-        divisor = basis.divisor(name)
-        reference = measured.time(basis.machine, divisor, operation, basis.processes)
-        ratios[name] = time / reference if time is not None and reference is not None else None
+    ratios = {
+        name: measured.ratio(operation, basis.processes, (machine, name), (basis.machine, basis.divisor(name)))
+        for name in environments
+        if name in measured.environments_on(machine)
+    }
     known, fitted = printed.get((machine, operation.routine, operation.bytes), (None, False))
     return RatioRow(operation, machine, ratios, known, fitted)
 
@@ -269,11 +245,7 @@ def format_ratio_table(measured: measurements.PaperMeasurements, table: RatioTab
     sources = sorted({row.printed.source for row in table.rows if row.printed})
     rows = tuple(
         (
-            *(
-                Number(row.operation.size, row.operation.bytes),
-                *measured.conditions(row.operation),
-                row.machine,
-            ),
+            *(row.operation.size, *measured.conditions(row.operation), row.machine),
             *(_format_ratio(row, name) for name in table.environments),
             *([_format_printed(row)] if sources else []),
         )
@@ -298,13 +270,13 @@ def _format_ratio(row: RatioRow, environment: str) -> str:
         return NOT_PRINTED
     value, factor = row.ratios[environment], row.over_printed(environment)
     if value is None:
-        return MISSING
+        return cells.MISSING
     about = {"mpi": environment}
     text = ratio(value, 1.0)
     if factor is None:
-        return Number(text, value, quantity="ratio", about=about)
-    over = write_ratio(factor, quantity="ratio over printed ratio", about=about)
-    return Number(f"{text} ({over})", value, quantity="ratio", about=about, more=[over])
+        return cells.Number(text, value, quantity="ratio", about=about)
+    over = cells.ratio(factor, quantity="ratio over printed ratio", about=about)
+    return cells.Number(f"{text} ({over})", value, quantity="ratio", about=about, more=[over])
 
 
 def _format_printed(row: RatioRow) -> str:
@@ -312,7 +284,7 @@ def _format_printed(row: RatioRow) -> str:
         return NOT_PRINTED
     text = f"{row.printed.ratio:g}" + (" (fitted)" if row.fitted else "")
     note = "fitted" if row.fitted else ""
-    return Number(text, row.printed.ratio, quantity="printed ratio", note=note)
+    return cells.Number(text, row.printed.ratio, quantity="printed ratio", note=note)
 
 
 NEEDED = (
@@ -321,79 +293,71 @@ NEEDED = (
 )
 
 
-@dataclass(frozen=True)
-class Chain:
-    """From machines of the sessions to one that is in print, by way of one that stands for another in print."""
-
-    measured: measurements.PaperMeasurements
-    stands: Mapping[str, list[str]]  #: as :func:`find_stand_ins` returns it
-    way: str  #: the machine of the sessions by way of which it goes
-    against: str  #: the machine in print
-    processes: int
-    #: Printed times over that of the paper's divisor, which has 1, by routine, machine and bytes
-    printed: Mapping[tuple[str, str, int], float]
-
-    def over(self, routine: str, machine: str, count: int) -> float | None:
-        """Return the printed time of a machine over that of ``against``; None where one is not in print."""
-        time = self.printed.get((routine, machine, count))
-        return None if time is None else time / self.printed[routine, self.against, count]
-
-    def ratio(self, place: measurements.Place, routine: str, count: int) -> float | None:
-        """Return the time at a place over that of ``against``; None where one of the times is missing."""
-        own = self.measured.environments_on(self.way)
-        divisor = place.environment if place.environment in own else own[0]
-        operation = measurements.Operation(routine, count, place.cache, place.sync)
-        time = self.measured.time(place.machine, place.environment, operation, self.processes)
-        reference = self.measured.time(self.way, divisor, operation, self.processes)
-        over = self.over(routine, self.stands[self.way][0], count)
-        return None if time is None or reference is None or over is None else time / reference * over
-
-    def ratio_in_print(self, machine: str, routine: str, count: int) -> float | None:
-        """Return the same of the machine in print for which one of the sessions stands; None without."""
-        known = (self.over(routine, name, count) for name in self.stands.get(machine, []))
-        return next((over for over in known if over is not None), None)
-
-
 def build_chained_tables(
     measured: measurements.PaperMeasurements, history: History, against: str
 ) -> tuple[list[TextTable], str]:
     """Build a table for each routine in print, and say what is missing where there can be none.
 
-    Machines that stand for one in print are tried in turn, that by which the paper divides first.
+    From machines of the sessions to one that is in print by way of one that stands for another in print. Those
+    that do are tried in turn, that by which the paper divides first.
     """
     count = history.ratios[0].processes
     stands = find_stand_ins(measured, history)
     divisors = {each.against for each in history.ratios}
-    printed = {(each.routine, each.against, each.bytes): 1.0 for each in history.ratios}
-    printed |= {(each.routine, each.machine, each.bytes): each.ratio for each in history.ratios}
+    printed: dict[str, dict[tuple[str, int], float]] = {}
+    for each in history.ratios:
+        own = printed.setdefault(each.routine, {})
+        own |= {(each.against, each.bytes): 1.0, (each.machine, each.bytes): each.ratio}
     for way in sorted(stands, key=lambda machine: not divisors & {*stands[machine]}):
-        chain = Chain(measured, stands, way, against, count, printed)
-        tables = [_chained(chain, routine) for routine in dict.fromkeys(r.routine for r in history.ratios)]
+        tables = []
+        for routine, times in printed.items():
+            divided = {n: time for (name, n), time in sorted(times.items()) if name == against}
+            over = {(name, n): time / divided[n] for (name, n), time in times.items() if n in divided}
+            rows = tuple(_chain(measured, stands, way, count, routine, over, [*divided]))
+            tables.append(
+                TextTable(
+                    f"{routine}: time over that of the {against} in print, {count} processes",
+                    measurements.LABELS,
+                    tuple(head for n in divided for head in (size(n) if n else "ratio", "in print")),
+                    rows,
+                    (f"by way of {way}, which stands for the {stands[way][0]}",),
+                    (("routine", routine), ("processes", str(count))),
+                )
+            )
         if found := [table for table in tables if table.rows]:
             return found, ""
     return [], NEEDED.format(against=against, count=count)
 
 
-def _chained(chain: Chain, routine: str) -> TextTable:
-    sizes = sorted(n for name, machine, n in chain.printed if (name, machine) == (routine, chain.against))
-    rows = []
-    for place in chain.measured.places:
-        ratios = [chain.ratio(place, routine, n) for n in sizes]
-        if any(value is not None for value in ratios):
-            cells = []
-            for n, value in zip(sizes, ratios, strict=True):
-                printed = chain.ratio_in_print(place.machine, routine, n)
-                cells += [_write_chained("ratio", value, n), _write_chained("ratio in print", printed, n)]
-            rows.append((*place.cells, *cells))
-    return TextTable(
-        f"{routine}: time over that of the {chain.against} in print, {chain.processes} processes",
-        measurements.LABELS,
-        tuple(head for n in sizes for head in (size(n) if n else "ratio", "in print")),
-        tuple(rows),
-        (f"by way of {chain.way}, which stands for the {chain.stands[chain.way][0]}",),
-        (("routine", routine), ("processes", str(chain.processes))),
-    )
+def _chain(
+    measured: measurements.PaperMeasurements,
+    stands: Mapping[str, list[str]],
+    way: str,
+    processes: int,
+    routine: str,
+    over: Mapping[tuple[str, int], float],
+    sizes: Sequence[int],
+) -> Iterator[tuple[str, ...]]:
+    """Build the rows of places with a ratio.
+
+    :param over: printed times over that of the machine in print, by machine and bytes
+    """
+    own = measured.environments_on(way)
+    for place in measured.places:
+        divisor = place.environment if place.environment in own else own[0]
+        row: list[str] = []
+        for n in sizes:
+            operation = measurements.Operation(routine, n, place.cache, place.sync)
+            ratio = measured.ratio(operation, processes, place[:2], (way, divisor))
+            known = over.get((stands[way][0], n))
+            printed = [over[name, n] for name in stands.get(place.machine, []) if (name, n) in over]
+            row += [
+                _write_chained("ratio", None if ratio is None or known is None else ratio * known, n),
+                _write_chained("ratio in print", printed[0] if printed else None, n),
+            ]
+        if any(cell != NOT_PRINTED for cell in row[::2]):
+            yield (*place.cells, *row)
 
 
 def _write_chained(quantity: str, value: float | None, count: int) -> str:
-    return NOT_PRINTED if value is None else write_ratio(value, quantity=quantity, about={"bytes": count})
+    return NOT_PRINTED if value is None else cells.ratio(value, quantity=quantity, about={"bytes": count})

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from postprocess.base.formats import NOT_PRINTED, TextTable, factor
-from postprocess.extensions.papers import measurements
-from postprocess.extensions.papers.presentation import Number, write_count, write_ratio, write_share, write_span
+from postprocess.extensions.papers import cells, measurements
 from postprocess.extensions.papers.printed import History
 from postprocess.model.routines.mpicost import EVICT, FLUSH
 from postprocess.report.trial_selection import LaunchTrials
@@ -92,18 +91,18 @@ def _format_group(group: Sequence[tuple[str, LaunchSpread]]) -> tuple[str, ...]:
     average = float(np.mean([each.deviation for each in spreads]))
     fewest, most = (pick(each.trials for each in spreads) for pick in (min, max))
     return (
-        write_count(len(spreads)),
-        write_count(most) if fewest == most else Number(f"{fewest} to {most}", fewest),
-        *(write_share(each, f"{each:.2%}") for each in (average, largest.deviation, removed)),
-        *(Number(f"{each:.3f}", each) for each in (float(np.mean(factors)), max(factors))),
+        cells.count(len(spreads)),
+        cells.count(most) if fewest == most else cells.Number(f"{fewest} to {most}", fewest),
+        *(cells.share(each, f"{each:.2%}") for each in (average, largest.deviation, removed)),
+        *(cells.Number(f"{each:.3f}", each) for each in (float(np.mean(factors)), max(factors))),
         widest,
     )
 
 
 def _printed_spreads(history: History) -> list[tuple[str, ...]]:
     """Return the two machines in print. Table I calls the Origin 3000 an Origin 2000."""
-    figures = {
-        (figure.machine, figure.quantity): write_share(figure.value / 100, f"{figure.value:.2f}%")
+    told = {
+        (figure.machine, figure.quantity): cells.share(figure.value / 100, f"{figure.value:.2f}%")
         for figure in history.figures
         if figure.paper == "Luecke 2003" and figure.routine == "all tests"
     }
@@ -111,10 +110,10 @@ def _printed_spreads(history: History) -> list[tuple[str, ...]]:
     return [
         (
             *(f"{machine} (in print)", "all", NOT_PRINTED, SEVEN, NOT_PRINTED, NOT_PRINTED),
-            *(figures[machine, quantity] for quantity in quantities),
+            *(told[machine, quantity] for quantity in quantities),
             *[NOT_PRINTED] * 3,
         )
-        for machine in dict.fromkeys(machine for machine, _ in figures)
+        for machine in dict.fromkeys(machine for machine, _ in told)
     ]
 
 
@@ -128,40 +127,39 @@ def build_cold_table(measured: measurements.PaperMeasurements, history: History)
     They may be of several sessions; of several times the median counts.
     """
     found: dict[tuple[str, ...], dict[str, list[float]]] = {}
-    cells = sorted(
+    for cell in sorted(
         measured.results,
         key=lambda c: (c.machine, c.environment, measurements.operation_sort_key(c.operation), c.processes),
-    )
-    for cell in cells:
+    ):
         time, operation = measured.times[cell], cell.operation
         if time is not None:
             about = (
                 *(*measured.systems[cell.machine], cell.environment),
-                *(operation.routine, Number(operation.size, operation.bytes)),
+                *(operation.routine, operation.size),
                 *(operation.sync, str(cell.processes)),
             )
             found.setdefault(about, {}).setdefault(operation.cache, []).append(time)
-    return TextTable(
+    return cells.build_grid(
         "Time with cold caches over that with warm ones",
         ("system", "partition", "MPI", "routine", "size", "sync", "processes"),
-        COLD,
-        tuple(
-            (*about, *(_over_warm(times, cold) if cold in times else NOT_PRINTED for cold in COLD))
+        {
+            about: {cold: _over_warm(times, cold) for cold in COLD if cold in times}
             for about, times in found.items()
             if WARM in times and len(times) > 1
-        ),
+        },
         tuple(
             f"in print: {1 / figure.value:g} of {figure.routine} of {figure.bytes} B on the {figure.machine}, "
             f"{figure.processes} processes, flushed"
             for figure in history.figures
             if figure.quantity == "no_flush_over_flush_time"
         ),
+        columns=COLD,
     )
 
 
-def _over_warm(times: Mapping[str, Sequence[float]], cold: str) -> Number:
+def _over_warm(times: Mapping[str, Sequence[float]], cold: str) -> cells.Number:
     over = statistics.median(times[cold]) / statistics.median(times[WARM])
-    return write_ratio(over, quantity="cold over warm", about={"cache": cold})
+    return cells.ratio(over, quantity="cold over warm", about={"cache": cold})
 
 
 def build_library_tables(measured: measurements.PaperMeasurements, basis: str | None = None) -> list[TextTable]:
@@ -177,43 +175,27 @@ def _library_table(measured: measurements.PaperMeasurements, machine: str, basis
     environments = measured.environments_on(machine)
     chosen = basis if basis in environments else environments[0]
     others = [name for name in environments if name != chosen]
-    rows = []
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
     for operation in measured.operations:
-        ratios = {name: _ratios(measured, machine, name, chosen, operation) for name in others}
+        ratios = {
+            name: {
+                count: ratio
+                for count in measured.planned(machine, name, operation)
+                if (ratio := measured.ratio(operation, count, (machine, name), (machine, chosen))) is not None
+            }
+            for name in others
+        }
         if any(ratios.values()):
-            rows.append(
-                (
-                    *(operation.routine, Number(operation.size, operation.bytes)),
-                    *measured.conditions(operation),
-                    write_span(sorted({count for each in ratios.values() for count in each})),
-                    *(_format_factor([*each.values()], name) for name, each in ratios.items()),
-                )
-            )
-    return TextTable(
+            counts = cells.span(sorted({count for each in ratios.values() for count in each}))
+            about = (operation.routine, operation.size, *measured.conditions(operation), counts)
+            rows[about] = {name: _format_factor([*each.values()], name) for name, each in ratios.items()}
+    return cells.build_grid(
         f"{machine}: time over that with {chosen}",
         ("routine", "size", *measured.varying, "processes"),
-        tuple(others),
-        tuple(rows),
+        rows,
         ("geometric mean over the process counts, and in brackets the least and the most",),
         (("machine", machine),),
     )
-
-
-def _ratios(
-    measured: measurements.PaperMeasurements,
-    machine: str,
-    environment: str,
-    basis: str,
-    operation: measurements.Operation,
-) -> dict[int, float]:
-    """Return the time with an MPI over that with another, by the count of processes."""
-    ratios = {}
-    for count in measured.planned(machine, environment, operation):
-        time = measured.time(machine, environment, operation, count)
-        reference = measured.time(machine, basis, operation, count)
-        if time is not None and reference is not None:
-            ratios[count] = time / reference
-    return ratios
 
 
 def _format_factor(ratios: Sequence[float], environment: str) -> str:
@@ -221,10 +203,10 @@ def _format_factor(ratios: Sequence[float], environment: str) -> str:
         return NOT_PRINTED
     mean, about = statistics.geometric_mean(ratios), {"mpi": environment}
     if len(ratios) == 1:
-        return write_ratio(mean, quantity="ratio", about=about)
+        return cells.ratio(mean, quantity="ratio", about=about)
     text = f"{factor(mean)} ({factor(min(ratios))} to {factor(max(ratios))})"
     ends = [
-        Number(text, value, quantity=f"{name} ratio", about=about)
+        cells.Number(text, value, quantity=f"{name} ratio", about=about)
         for name, value in (("least", min(ratios)), ("most", max(ratios)))
     ]
-    return Number(text, mean, quantity="mean ratio", about=about, more=ends)
+    return cells.Number(text, mean, quantity="mean ratio", about=about, more=ends)

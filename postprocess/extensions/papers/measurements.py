@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from postprocess.base.formats import size
+from postprocess.extensions.papers import cells
 from postprocess.model.case import Case
 from postprocess.model.routines.mpicost import BARRIER, OWN_PROGRAM, PINGPONG, ROUTINES, is_control
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
@@ -49,9 +50,9 @@ class Operation:
     sync: str
 
     @property
-    def size(self) -> str:
+    def size(self) -> cells.Number:
         """The size as people read it, empty where there is no payload."""
-        return "" if self.routine == BARRIER else size(self.bytes)
+        return cells.Number("" if self.routine == BARRIER else size(self.bytes), self.bytes)
 
     def at(self, machine: str, environment: str) -> Place:
         """Return the place at which an MPI of a machine does this."""
@@ -107,7 +108,7 @@ class PaperMeasurements:
     @cached_property
     def times(self) -> dict[PaperCell, float | None]:
         """The time of each planned cell in seconds; None where it has no usable value."""
-        return {cell: _time(results) for cell, results in self.results.items()}
+        return {cell: compute_time(results) for cell, results in self.results.items()}
 
     @cached_property
     def machines(self) -> list[str]:
@@ -136,10 +137,10 @@ class PaperMeasurements:
         """In the order of the tests of the papers."""
         return sorted({cell.operation for cell in self.results}, key=operation_sort_key)
 
-    def list_tests(self, routines: Collection[str]) -> list[tuple[str, str, Operation]]:
-        """List machine, MPI and operation of these routines, whether or not that MPI was to do it."""
+    def list_curves(self, routines: Collection[str]) -> list[tuple[Place, Operation, dict[int, float]]]:
+        """List place and operation of these routines on each MPI, with the times in seconds by processes."""
         chosen = [operation for operation in self.operations if operation.routine in routines]
-        return [(*mpi, operation) for mpi in self.mpis for operation in chosen]
+        return [(each.at(*mpi), each, self.curve(*mpi, each)) for mpi in self.mpis for each in chosen]
 
     @cached_property
     def varying(self) -> tuple[str, ...]:
@@ -207,12 +208,27 @@ class PaperMeasurements:
         if found is None:
             return "", {}
         layout, results = found
-        times = {size: time for size, each in results.items() if (time := _time(each)) is not None}
+        times = {size: time for size, each in results.items() if (time := compute_time(each)) is not None}
         return str(layout), times
+
+    def group_sizes(self, least: bool = False) -> dict[tuple[Place, str, int], dict[int, float]]:
+        """Group the known times, or the ``least`` ones, by place, routine and processes: seconds by bytes."""
+        found: dict[tuple[Place, str, int], dict[int, float]] = {}
+        for cell, results in sorted(self.results.items()):
+            time = compute_time(results, least)
+            if time is not None:
+                about = (cell.place, cell.operation.routine, cell.processes)
+                found.setdefault(about, {})[cell.operation.bytes] = time
+        return found
 
     def time(self, machine: str, environment: str, operation: Operation, processes: int) -> float | None:
         """Return the time in seconds, or None where it was not measured or not planned at all."""
         return self.times.get(PaperCell(machine, environment, operation, processes))
+
+    def ratio(self, operation: Operation, processes: int, *mpis: tuple[str, str]) -> float | None:
+        """Return the time with an MPI of a machine over that with another; None where one is missing."""
+        one, other = (self.time(machine, mpi, operation, processes) for machine, mpi in mpis)
+        return None if one is None or other is None else one / other
 
     def curve(self, machine: str, environment: str, operation: Operation) -> dict[int, float]:
         """Return the known times in seconds by the count of processes, of two and more."""
@@ -263,11 +279,11 @@ def _join_sessions(
     """Join sessions of one partition that share no operation of an MPI at a process count."""
     joined: dict[_Part, set[PaperCell]] = {}
     for session, results in kept.items():
-        cells: dict[tuple[str, str], set[PaperCell]] = {}
+        parts: dict[tuple[str, str], set[PaperCell]] = {}
         for result in results:
             place = (result.case.system, result.case.partition)
-            cells.setdefault(place, set()).add(_cell(result.case, ""))
-        for place, own in cells.items():
+            parts.setdefault(place, set()).add(_cell(result.case, ""))
+        for place, own in parts.items():
             part: _Part = ((), *place)
             for known, others in joined.items():
                 alike = all(may_join(session, name) for name in known[0])
@@ -302,12 +318,12 @@ def _cell(case: Case, machine: str) -> PaperCell:
     return PaperCell(machine, case.environment, operation, case.processes)
 
 
-def _time(results: Sequence[CaseResult]) -> float | None:
-    """Return the median over the partners of a ping-pong; None if one is missing."""
-    values = [result.published for result in results if _is_usable(result)]
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if len(known) == len(results) else None
+def compute_time(results: Sequence[CaseResult], least: bool = False) -> float | None:
+    """Compute the median over the partners of a ping-pong; None if one is missing.
 
-
-def _is_usable(result: CaseResult) -> bool:
-    return result.value is not None and result.value > 0 and result.verdict not in FAILED_LAUNCH
+    :param least: of the least of all trials, as Taboada et al. do; of a case without trials its value
+    """
+    usable = [r for r in results if r.value is not None and r.value > 0 and r.verdict not in FAILED_LAUNCH]
+    own = [(r.summary.minimum if r.summary else r.value) if least else r.published for r in usable]
+    known = [value for value in own if value]
+    return statistics.median(known) if known and len(known) == len(results) else None

@@ -6,7 +6,6 @@ The files and their conventions: ``reference_data/historical/README.md``.
 import csv
 import io
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -71,48 +70,32 @@ def _row(kind: type[_Row], cells: list[str]) -> _Row:
         raise ValueError(f"has {len(cells)} cells; write {len(columns)}, parted by commas")
     values = {}
     for field, cell in zip(columns, cells, strict=True):
-        values[field.name] = _PARSERS[field.type](field.name, cell)
+        values[field.name] = _parse(field.type, field.name, cell)
     return kind(**values)
 
 
-def _text(column: str, cell: str) -> str:
-    if not cell or cell != cell.strip() or not cell.isprintable():
-        raise ValueError(f"{column}: {format_external(cell)}; write words, without blanks around them")
-    return cell
-
-
-def _integer(column: str, cell: str) -> int:
+def _parse(kind: Any, column: str, cell: str) -> Any:
+    """Parse a cell by the type of its column. Raises ValueError, ``column: what is wrong; fix``."""
+    if kind in (float | None, Growth | None):
+        if cell == ABSENT:
+            return None
+        kind = float if kind == float | None else Growth
     least = LEAST.get(column, 0)
-    if not INTEGER.fullmatch(cell) or int(cell) < least:
-        raise ValueError(f"{column}: {format_external(cell)}; write an integer, {least} or more")
-    return int(cell)
-
-
-def _number(column: str, cell: str) -> float:
-    if not NUMBER.fullmatch(cell) or float(cell) == 0:
-        raise ValueError(f"{column}: {format_external(cell)}; write a number above zero, as in 2.5")
-    return float(cell)
-
-
-def _growth(column: str, cell: str) -> Growth:
     try:
-        return Growth.parse(cell)
+        if kind is Growth:
+            return Growth.parse(cell)
     except ValueError as error:
         raise ValueError(f"{column}: {error}") from None
-
-
-def _or_absent(parse: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
-    return lambda column, cell: None if cell == ABSENT else parse(column, cell)
-
-
-_PARSERS: dict[Any, Callable[[str, str], Any]] = {
-    str: _text,
-    int: _integer,
-    float: _number,
-    float | None: _or_absent(_number),
-    Growth: _growth,
-    Growth | None: _or_absent(_growth),
-}
+    if kind is int:
+        right, form = bool(INTEGER.fullmatch(cell)) and int(cell) >= least, f"an integer, {least} or more"
+    elif kind is float:
+        right, form = bool(NUMBER.fullmatch(cell)) and float(cell) > 0, "a number above zero, as in 2.5"
+    else:
+        right = bool(cell) and cell == cell.strip() and cell.isprintable()
+        form = "words, without blanks around them"
+    if not right:
+        raise ValueError(f"{column}: {format_external(cell)}; write {form}")
+    return kind(cell)
 
 
 def _identity(row: Any) -> tuple[Any, ...]:

@@ -7,8 +7,8 @@ overlap: they are no times of single calls. Seconds and bytes.
 
 from collections.abc import Sequence
 
-from postprocess.base.formats import MEGABYTES, MISSING, NOT_PRINTED, TextTable, format_significant
-from postprocess.extensions.papers import presentation
+from postprocess.base.formats import MEGABYTES, TextTable, format_significant
+from postprocess.extensions.papers import cells, figures
 from postprocess.extensions.papers.measurements import LABELS, SENDS, Operation, PaperMeasurements, Place
 from postprocess.extensions.papers.printed import History
 from postprocess.model.routines.benchmark import LOOP
@@ -41,7 +41,7 @@ def describe_missing_sizes(measured: PaperMeasurements) -> str:
         for cell in measured.results
         if cell.operation.routine in COSTS
     }
-    lacking = [str(presentation.write_bytes(size)) for size in PRINTED if size not in there]
+    lacking = [str(cells.size(size)) for size in PRINTED if size not in there]
     return f"Not measured: buffers of {', '.join(lacking)}; {COMMAND}" if lacking else ""
 
 
@@ -56,9 +56,9 @@ def build_against_table(measured: PaperMeasurements, history: History) -> TextTa
         if known is not None and time is not None:
             rows.append(
                 (
-                    *(*cell.place.cells, routine, presentation.write_bytes(buffer), str(cell.processes)),
-                    *(presentation.write_plain(time * 1e6, "us"), presentation.write_plain(known * 1e6, "us")),
-                    presentation.Number(format_significant(time / known, 3), time / known),
+                    *(*cell.place.cells, routine, cells.size(buffer), str(cell.processes)),
+                    *(cells.plain(time * 1e6, "us"), cells.plain(known * 1e6, "us")),
+                    cells.Number(format_significant(time / known, 3), time / known),
                 )
             )
     return TextTable(
@@ -79,29 +79,25 @@ def find_buffer(routine: str, size: int, processes: int) -> int:
 
 
 def _cost_table(measured: PaperMeasurements, place: Place) -> TextTable:
-    cells: dict[tuple[bool, int, str], dict[int, str]] = {}
+    found: dict[tuple[bool, int, str], dict[int, str]] = {}
     for operation in measured.operations:
         if operation.routine not in COSTS or operation.at(*place[:2]) != place:
             continue
         for count in measured.planned(*place[:2], operation):
             latency = operation.bytes <= LATENCY
             buffer = operation.bytes if latency else find_buffer(operation.routine, operation.bytes, count)
-            row = cells.setdefault((not latency, buffer, operation.routine), {})
+            row = found.setdefault((not latency, buffer, operation.routine), {})
             row[count] = _cost(operation, count, measured.time(*place[:2], operation, count))
-    counts = sorted({count for row in cells.values() for count in row})
-    order = sorted(cells, key=lambda key: (*key[:2], COSTS.index(key[2])))
-    return TextTable(
+    rows: dict[tuple[str, ...], dict[str, str]] = {
+        (cells.size(buffer) if whole else cells.Number(f"{buffer} B each", buffer), routine): {
+            f"p = {count}": cell for count, cell in found[whole, buffer, routine].items()
+        }
+        for whole, buffer, routine in sorted(found, key=lambda key: (*key[:2], COSTS.index(key[2])))
+    }
+    return cells.build_grid(
         f"{place.machine}, {place.environment}, {place.cache}, {place.sync}: time of a call in us",
         ("buffer", "routine"),
-        tuple(f"p = {n}" for n in counts),
-        tuple(
-            (
-                presentation.write_bytes(buffer) if whole else presentation.Number(f"{buffer} B each", buffer),
-                routine,
-                *(cells[whole, buffer, routine].get(count, NOT_PRINTED) for count in counts),
-            )
-            for whole, buffer, routine in order
-        ),
+        rows,
         (
             "buffer, as in the report: what the root sends for bcast, the vector of a reduction, the whole "
             "array at the root for gather and scatter, the whole send buffer of one process for alltoall; KiB: "
@@ -111,21 +107,22 @@ def _cost_table(measured: PaperMeasurements, place: Place) -> TextTable:
             PIPELINED if place.sync == LOOP else SINGLE,
         ),
         tuple(zip(("machine", "mpi", "cache", "sync"), place, strict=True)),
+        [f"p = {n}" for n in sorted({count for row in found.values() for count in row})],
     )
 
 
 def _cost(operation: Operation, processes: int, time: float | None) -> str:
     """Return the time, with the bandwidth where the report gives one."""
     if time is None:
-        return MISSING
+        return cells.MISSING
     text, about = format_significant(time * 1e6), {"processes": processes}
     more = []
     if operation.routine in MOVED_BY_ALL and operation.bytes > LATENCY:
         buffer = find_buffer(operation.routine, operation.bytes, processes)
         rate = compute_aggregated_bandwidth(operation.routine, buffer, processes, time)
-        more = [presentation.write_rate(rate, quantity="aggregated bandwidth", about=about)]
+        more = [cells.rate(rate, quantity="aggregated bandwidth", about=about)]
         text += f" ({more[0]})"
-    return presentation.Number(text, time * 1e6, "us", "time of a call", about, more=more)
+    return cells.Number(text, time * 1e6, "us", "time of a call", about, more=more)
 
 
 #: In the order of the report
@@ -142,11 +139,11 @@ FIGURES = {
 FOUR = 4  #: process counts, or sizes, of a figure
 
 
-def draw_costs(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
+def draw_costs(measured: PaperMeasurements) -> list[figures.PaperFigure]:
     """Draw a figure of each routine and condition for each machine and MPI, in the order of the report."""
     names = [*FIGURES]
     groups = sorted(
-        presentation.group_operations(measured).items(),
+        figures.group_operations(measured).items(),
         key=lambda item: (names.index(item[0][0]) if item[0][0] in names else len(names), item[0]),
     )
     return [
@@ -159,7 +156,7 @@ def draw_costs(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
 
 def _draw_routine(
     measured: PaperMeasurements, mpi: tuple[str, str], operations: Sequence[Operation], title: str
-) -> presentation.PaperFigure:
+) -> figures.PaperFigure:
     """Draw the report's bandwidth, where it gives one, else the time, over the buffer and over processes."""
     routine = operations[0].routine
     is_send, rated = routine in SENDS, routine in (*SENDS, *MOVED_BY_ALL)
@@ -180,18 +177,18 @@ def _draw_routine(
                 points[count] = _shown(routine, size, count, time)
     drawable = sorted(buffer for buffer, points in by_buffer.items() if len(points) > 1 and not is_send)
     lines = {
-        str(presentation.write_bytes(buffer)) if buffer else "no payload": by_buffer[buffer]
-        for buffer in presentation.choose_evenly(drawable, FOUR)
+        str(cells.size(buffer)) if buffer else "no payload": by_buffer[buffer]
+        for buffer in figures.choose_evenly(drawable, FOUR)
     }
     what, unit = ("bandwidth", MEGABYTES) if rated else ("time", MILLISECONDS)
     x, named = ("bytes", "bytes") if is_send else ("buffer", "the buffer")
-    styles = presentation.number_styles([*by_count, *lines])
+    styles = figures.number_styles([*by_count, *lines])
     panels = [
-        presentation.build_panel(f"{what} over {named}", x, by_count, styles, unit, scale=FROM_ZERO),
-        presentation.build_panel(f"{what} over processes", "processes", lines, styles, unit, scale=LINEAR),
+        figures.build_panel(f"{what} over {named}", x, by_count, styles, unit, scale=FROM_ZERO),
+        figures.build_panel(f"{what} over processes", "processes", lines, styles, unit, scale=LINEAR),
     ]
     kept = [panel for panel in panels if panel and any(len(line.points) > 1 for line in panel.lines)]
-    return presentation.PaperFigure(title, tuple(kept))
+    return figures.PaperFigure(title, tuple(kept))
 
 
 def _shown(routine: str, size: int, count: int, time: float) -> float:

@@ -8,12 +8,12 @@ levels; on each of them one message is sent, and added to what is there.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from postprocess.base.formats import NOT_PRINTED, TextTable
-from postprocess.extensions.papers import presentation
+from postprocess.extensions.papers import cells
 from postprocess.extensions.papers.measurements import LABELS, Operation, PaperMeasurements, Place
 from postprocess.extensions.papers.rus_costs import find_buffer
 from postprocess.model.routines.mpicost import REDUCE_LOCAL
@@ -71,21 +71,10 @@ def _write_formulas(sends: Mapping[int, float]) -> tuple[str, ...]:
     if error <= GOOD and len(segments) == 1:
         formulas = (_formula(below), "all", NOT_PRINTED, NOT_PRINTED)
     elif error <= GOOD:
-        formulas = (
-            _formula(below),
-            presentation.write_bytes(below.last),
-            _formula(above),
-            presentation.write_bytes(above.first),
-        )
+        formulas = (_formula(below), cells.size(below.last), _formula(above), cells.size(above.first))
     least = min(sends)
     rate = max(size / time for size, time in sends.items())
-    return (
-        *formulas,
-        presentation.write_share(error),
-        presentation.write_time(sends[least]),
-        presentation.write_bytes(least),
-        presentation.write_rate(rate),
-    )
+    return (*formulas, cells.share(error), cells.time(sends[least]), cells.size(least), cells.rate(rate))
 
 
 def _formula(segment: Segment) -> str:
@@ -115,12 +104,10 @@ def build_mode_table(measured: PaperMeasurements) -> TextTable:
     Up to the eager threshold a standard send is faster than a synchronous one, which waits for its receiver.
     """
     found: dict[tuple[Place, int], dict[str, dict[int, float]]] = {}
-    for cell in sorted(measured.results):
-        mode = cell.operation.routine.removeprefix(SEND_MODE)
-        time = measured.times[cell]
-        if mode in MODES and time is not None:
-            modes = found.setdefault((cell.place, cell.processes), {})
-            modes.setdefault(mode, {})[cell.operation.bytes] = time
+    for (place, routine, count), sizes in measured.group_sizes().items():
+        mode = routine.removeprefix(SEND_MODE)
+        if mode in MODES:
+            found.setdefault((place, count), {})[mode] = sizes
     return TextTable(
         "Sends by mode: half a ping-pong over that of standard sends",
         (*LABELS, "processes"),
@@ -150,19 +137,37 @@ def _mode_cells(modes: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
     ends = (shared[0], shared[-1])
     eager = [size for size in shared if synchronous[size] / standard[size] >= EAGER]
     return (
-        *map(presentation.write_bytes, ends),
-        *(
-            presentation.write_ratio(mode[size] / standard[size])
-            for mode in (synchronous, buffered)
-            for size in ends
-        ),
-        presentation.write_bytes(eager[-1]) if eager else "none",
+        *map(cells.size, ends),
+        *(cells.ratio(mode[size] / standard[size]) for mode in (synchronous, buffered) for size in ends),
+        cells.size(eager[-1]) if eager else "none",
     )
+
+
+def _list_over_sends(
+    measured: PaperMeasurements, routines: Collection[str]
+) -> Iterator[tuple[Place, Operation, int, float, float]]:
+    """List times of operations of which there is a send: place, operation, processes, time, and of a send."""
+    for place, operation, times in measured.list_curves(routines):
+        send = predict_send(measured.collect_sends(place)[1], operation.bytes) if times else None
+        if send is not None:
+            yield from ((place, operation, count, time, send) for count, time in times.items())
 
 
 def build_tree_table(measured: PaperMeasurements) -> TextTable:
     """Build the table of operations over the sends that they could be made of."""
-    rows = [row for test in measured.list_tests((*TREES, *LOOPS)) for row in _tree_rows(measured, *test)]
+    rows: list[tuple[str, ...]] = []
+    for place, operation, count, time, send in _list_over_sends(measured, (*TREES, *LOOPS)):
+        number = count_sends(operation.routine, count)
+        composed = replace(operation, routine=AS_SENDS.get(operation.routine, ""))
+        loop = measured.time(*place[:2], composed, count)
+        rows.append(
+            (
+                *(*place.cells, operation.routine),
+                *(cells.size(find_buffer(operation.routine, operation.bytes, count)), str(count)),
+                *(cells.time(time), cells.count(number), cells.time(number * send)),
+                *(cells.ratio(time / (number * send)), cells.ratio(time / loop) if loop else NOT_PRINTED),
+            )
+        )
     order = [*dict.fromkeys(row[:4] for row in rows)]
     rows.sort(key=lambda row: (order.index(row[:4]), _find_size(row[4]), int(row[5])))
     return TextTable(
@@ -182,33 +187,7 @@ def build_tree_table(measured: PaperMeasurements) -> TextTable:
 
 
 def _find_size(cell: str) -> float:
-    return cell.value if isinstance(cell, presentation.Number) else 0.0
-
-
-def _tree_rows(
-    measured: PaperMeasurements, machine: str, environment: str, operation: Operation
-) -> Iterator[tuple[str, ...]]:
-    place = operation.at(machine, environment)
-    send = predict_send(measured.collect_sends(place)[1], operation.bytes)
-    composed = replace(operation, routine=AS_SENDS.get(operation.routine, ""))
-    for count, time in measured.curve(machine, environment, operation).items():
-        if send is None:
-            return
-        number = count_sends(operation.routine, count)
-        loop = measured.time(machine, environment, composed, count)
-        yield (
-            *(*place.cells, operation.routine),
-            *(presentation.write_bytes(find_buffer(operation.routine, operation.bytes, count)), str(count)),
-            *(
-                presentation.write_time(time),
-                presentation.write_count(number),
-                presentation.write_time(number * send),
-            ),
-            *(
-                presentation.write_ratio(time / (number * send)),
-                presentation.write_ratio(time / loop) if loop else NOT_PRINTED,
-            ),
-        )
+    return cell.value if isinstance(cell, cells.Number) else 0.0
 
 
 COMMAND = f"./plumbline run --family rus, or --routine {REDUCE_LOCAL}"
@@ -217,35 +196,30 @@ SIMULATED = "simulated"  #: the system of simulated machines
 
 def build_reduction_table(measured: PaperMeasurements) -> TextTable:
     """Build a row for each reduce whose sends and local reduction were measured."""
+    rows: list[tuple[str, ...]] = []
+    for place, operation, count, time, send in _list_over_sends(measured, (REDUCE,)):
+        alone = measured.time(*place[:2], replace(operation, routine=REDUCE_LOCAL), count)
+        if alone is not None:
+            levels = count_sends(REDUCE, count)
+            rows.append(
+                (
+                    *(*place.cells, REDUCE, cells.size(operation.bytes), str(count)),
+                    *(cells.time(time), cells.count(levels)),
+                    *(cells.time(levels * send), cells.time(levels * alone)),
+                    cells.ratio(time / (levels * (send + alone))),
+                )
+            )
     return TextTable(
         "Reduce over a tree of sends and local reductions",
         (*LABELS, "routine", "buffer", "processes"),
         ("measured (us)", "levels", "sends (us)", "arithmetic (us)", "measured / both"),
-        tuple(row for test in measured.list_tests((REDUCE,)) for row in _reduction_rows(measured, *test)),
+        tuple(rows),
         (
             "a level is half a ping-pong and a call of MPI_Reduce_local; all processes made that call at the "
             "same time, its buffers out of the caches where those of the reduce were",
             "in print: communication plus computation takes longer than the reduce",
         ),
     )
-
-
-def _reduction_rows(
-    measured: PaperMeasurements, machine: str, environment: str, operation: Operation
-) -> Iterator[tuple[str, ...]]:
-    place = operation.at(machine, environment)
-    send = predict_send(measured.collect_sends(place)[1], operation.bytes)
-    arithmetic = replace(operation, routine=REDUCE_LOCAL)
-    for count, time in measured.curve(machine, environment, operation).items():
-        alone = measured.time(machine, environment, arithmetic, count)
-        if send is not None and alone is not None:
-            levels = count_sends(REDUCE, count)
-            yield (
-                *(*place.cells, REDUCE, presentation.write_bytes(operation.bytes), str(count)),
-                *(presentation.write_time(time), presentation.write_count(levels)),
-                *(presentation.write_time(levels * send), presentation.write_time(levels * alone)),
-                presentation.write_ratio(time / (levels * (send + alone))),
-            )
 
 
 def describe_missing_arithmetic(measured: PaperMeasurements) -> str:
@@ -263,6 +237,7 @@ def describe_missing_arithmetic(measured: PaperMeasurements) -> str:
 
 STANDARD = "pingpong_standard"
 OPTION = "--set-env"
+SHORTEST = "shortest"  #: the head of a column
 USUAL = "as it is"  #: the setting of a session without any
 CLEAR = 1.25  #: times the shortest: below, settings count as equal
 
@@ -281,41 +256,37 @@ def read_settings(command: Sequence[str]) -> dict[str, str]:
 def build_sweep_table(measured: PaperMeasurements) -> TextTable:
     """Build a row for each size of standard sends, a column for each setting, where there are two and more."""
     times: dict[tuple[str, ...], dict[int, dict[str, float]]] = {}
-    for cell in sorted(measured.results):
-        time = measured.times[cell]
-        if cell.operation.routine == STANDARD and time is not None:
-            partition = ":".join(measured.systems[cell.machine])
-            setting = measured.find_setting(cell.machine, cell.environment) or USUAL
-            sizes = times.setdefault((partition, *cell.place.cells[1:], str(cell.processes)), {})
-            sizes.setdefault(cell.operation.bytes, {})[setting] = time
+    for (place, routine, count), sizes in measured.group_sizes().items():
+        if routine == STANDARD:
+            partition = ":".join(measured.systems[place.machine])
+            setting = measured.find_setting(place.machine, place.environment) or USUAL
+            by_size = times.setdefault((partition, *place.cells[1:], str(count)), {})
+            for size, time in sizes.items():
+                by_size.setdefault(size, {})[setting] = time
     settings = {
         about: dict.fromkeys(s for each in sizes.values() for s in each) for about, sizes in times.items()
     }
     swept = [about for about, found in settings.items() if len(found) > 1]
-    columns = [*dict.fromkeys(setting for about in swept for setting in settings[about])]
-    return TextTable(
+    return cells.build_grid(
         "Standard sends by setting: half a ping-pong in us",
         (*LABELS, "processes", "size"),
-        (*columns, "shortest"),
-        tuple(
-            (*about, presentation.write_bytes(size), *_sweep_cells(columns, times[about][size]))
+        {
+            (*about, cells.size(size)): _sweep_cells(times[about][size])
             for about in swept
             for size in sorted(times[about])
-        ),
+        },
         (
             f"shortest: told where settings differ by a factor of {CLEAR:g} and more; less is noise",
             "in print: no effect of buffering on messages below 4096 bytes, so that 4096 is the best limit",
         ),
+        columns=[*dict.fromkeys(setting for about in swept for setting in settings[about]), SHORTEST],
     )
 
 
-def _sweep_cells(settings: Sequence[str], times: Mapping[str, float]) -> list[str]:
+def _sweep_cells(times: Mapping[str, float]) -> dict[str, str]:
     least = min(times.values())
-    best = [setting for setting in settings if setting in times and times[setting] < CLEAR * least]
-    shown = [
-        presentation.write_time(times[each], quantity="half a ping-pong", note=each)
-        if each in times
-        else NOT_PRINTED
-        for each in settings
-    ]
-    return [*shown, NOT_PRINTED if len(best) == len(times) else "; ".join(best)]
+    best = [setting for setting, time in times.items() if time < CLEAR * least]
+    told: dict[str, str] = {
+        setting: cells.time(time, quantity="half a ping-pong", note=setting) for setting, time in times.items()
+    }
+    return told if len(best) == len(times) else told | {SHORTEST: "; ".join(best)}

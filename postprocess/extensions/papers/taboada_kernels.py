@@ -7,14 +7,14 @@ shared evenly, and memory that cores share, are in no model.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from postprocess.base.formats import NOT_PRINTED, TextTable
+from postprocess.extensions.papers import cells
 from postprocess.extensions.papers.measurements import PaperMeasurements
-from postprocess.extensions.papers.presentation import Number, write_plain, write_ratio, write_share, write_time
-from postprocess.extensions.papers.printed import History, PrintedKernel
+from postprocess.extensions.papers.printed import History
 from postprocess.extensions.papers.taboada_models import GOOD, SEND, FittedModel, MeasuredModel, fit_measured
 from postprocess.model.routines.kernels import KERNELS, RETURNS_NOTHING, SIZES, WITHOUT_RETURN
 from postprocess.model.verdict import WITHOUT_VALUE, CaseResult
@@ -44,15 +44,15 @@ class KernelTime:
     ranks_per_core: int = 1
 
 
-@dataclass(frozen=True)
-class MeasuredKernel:
-    """A usable result, and how many ranks a core had."""
-
-    result: CaseResult
-    ranks_per_core: int = 1
-
-
 KernelTimes = Mapping[KernelPlace, Mapping[Layout, KernelTime]]
+
+
+@dataclass(frozen=True)
+class MeasuredKernels:
+    """The usable times of kernels, and of each machine its system and partition."""
+
+    times: KernelTimes = field(default_factory=dict)
+    systems: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 class Placement(NamedTuple):
@@ -64,55 +64,41 @@ class Placement(NamedTuple):
     second: Layout
 
 
-def collect_kernels(sessions: Sequence[SessionSummary]) -> dict[str, list[MeasuredKernel]]:
-    """Collect the usable kernels by machine: a partition, with its session where several have some."""
-    kept = {summary.session: list(_select_kernels(summary)) for summary in sessions}
-    several = sum(bool(kernels) for kernels in kept.values()) > 1
-    found: dict[str, list[MeasuredKernel]] = {}
-    for name, kernels in kept.items():
-        for each in kernels:
-            partition = each.result.case.partition
-            found.setdefault(f"{name}:{partition}" if several else partition, []).append(each)
-    return found
-
-
-def _select_kernels(summary: SessionSummary) -> Iterator[MeasuredKernel]:
-    dense = {
-        (each.partition, each.environment, each.processes, each.per_node): each.ranks_per_core
-        for each in summary.launches
-        if each.program == KERNELS
-    }
-    for result in summary.results:
-        case = result.case
-        if case.program == KERNELS and result.value and result.verdict not in WITHOUT_VALUE:
-            place = (f"{case.system}:{case.partition}", case.environment, case.processes, case.per_node)
-            yield MeasuredKernel(result, dense.get(place, 1))
-
-
-def arrange_kernels(machines: Mapping[str, Sequence[MeasuredKernel]]) -> KernelTimes:
-    """Arrange the times of kernels by layout, the one without the return beside the whole."""
-    kernels: dict[tuple[KernelPlace, Layout, bool], MeasuredKernel] = {}
-    for machine, measured in machines.items():
-        for each in measured:
-            case = each.result.case
+def collect_kernels(sessions: Sequence[SessionSummary]) -> MeasuredKernels:
+    """Collect the usable kernels. A machine is a partition, with its session where several have some."""
+    kept = {summary.session: [*filter(_is_usable_kernel, summary.results)] for summary in sessions}
+    several = sum(map(bool, kept.values())) > 1
+    found: dict[tuple[KernelPlace, Layout], dict[bool, tuple[float, int]]] = {}
+    systems: dict[str, tuple[str, str]] = {}
+    for summary in sessions:
+        dense = {
+            (each.partition, each.environment, each.processes, each.per_node): each.ranks_per_core
+            for each in summary.launches
+            if each.program == KERNELS
+        }
+        for result in kept[summary.session]:
+            case = result.case
+            machine = f"{summary.session}:{case.partition}" if several else case.partition
+            systems[machine] = (case.system, case.partition)
             whole = case.routine.removesuffix(WITHOUT_RETURN)
             kernel, _, size = whole.partition("_")
-            place = KernelPlace(machine, case.environment, kernel, size)
-            kernels[place, Layout(case.processes, case.per_node), whole == case.routine] = each
-    found: dict[KernelPlace, dict[Layout, KernelTime]] = {}
-    for place, layout, is_whole in sorted(kernels):
-        if is_whole:
-            own = kernels[place, layout, True]
-            rest = kernels.get((place, layout, False))
-            found.setdefault(place, {})[layout] = KernelTime(
-                own.result.value or 0.0, rest.result.value if rest else None, own.ranks_per_core
-            )
-    return found
+            key = (KernelPlace(machine, case.environment, kernel, size), Layout(case.processes, case.per_node))
+            of = (f"{case.system}:{case.partition}", case.environment, case.processes, case.per_node)
+            found.setdefault(key, {})[whole == case.routine] = (result.value or 0.0, dense.get(of, 1))
+    times: dict[KernelPlace, dict[Layout, KernelTime]] = {}
+    for (place, layout), own in sorted(found.items(), key=lambda item: item[0]):
+        if True in own:
+            (time, ranks), rest = own[True], own.get(False, (None, 1))[0]
+            times.setdefault(place, {})[layout] = KernelTime(time, rest, ranks)
+    return MeasuredKernels(times, systems)
 
 
-def build_kernel_tables(machines: Mapping[str, Sequence[MeasuredKernel]], history: History) -> list[TextTable]:
-    times = arrange_kernels(machines)
-    return [_speed_ups(times), *_placements(times, history)]
+def _is_usable_kernel(result: CaseResult) -> bool:
+    return bool(result.case.program == KERNELS and result.value and result.verdict not in WITHOUT_VALUE)
+
+
+def build_kernel_tables(kernels: MeasuredKernels, history: History) -> list[TextTable]:
+    return [_speed_ups(kernels.times), *_placements(kernels.times, history)]
 
 
 def _speed_ups(times: KernelTimes) -> TextTable:
@@ -124,9 +110,9 @@ def _speed_ups(times: KernelTimes) -> TextTable:
             rows.append(
                 (
                     *(*place, str(layout.processes), str(layout.per_node)),
-                    write_time(time.whole),
-                    NOT_PRINTED if rest is None else write_time(rest),
-                    NOT_PRINTED if rest is None else write_share(1 - rest / time.whole),
+                    cells.time(time.whole),
+                    NOT_PRINTED if rest is None else cells.time(rest),
+                    NOT_PRINTED if rest is None else cells.share(1 - rest / time.whole),
                     *_speed_up(one.whole if one else None, time.whole, layout.processes),
                     *_speed_up(one.without_return if one else None, rest, layout.processes),
                 )
@@ -154,7 +140,7 @@ def _speed_up(one: float | None, time: float | None, processes: int) -> tuple[st
     if not one or not time:
         return NOT_PRINTED, NOT_PRINTED
     gain = one / time
-    return write_plain(gain, digits=3, about={"processes": processes}), write_share(gain / processes)
+    return cells.plain(gain, digits=3, about={"processes": processes}), cells.share(gain / processes)
 
 
 def list_placements(layouts: Mapping[Layout, KernelTime]) -> list[Placement]:
@@ -192,12 +178,16 @@ TITLES = {
 
 def _placements(times: KernelTimes, history: History) -> list[TextTable]:
     libraries = list(dict.fromkeys(kernel.library for kernel in history.kernels))
-    printed = {_printed_key(kernel): Number(f"{kernel.ratio:.2f}", kernel.ratio) for kernel in history.kernels}
+    printed: dict[tuple[str, str, str, Layout, Layout], str] = {}
+    for each in history.kernels:
+        first, second = Layout(each.processes, each.per_node), Layout(each.over_processes, each.over_per_node)
+        told = cells.Number(f"{each.ratio:.2f}", each.ratio)
+        printed[each.kernel, each.size, each.library, first, second] = told
     rows: dict[str, list[tuple[str, ...]]] = {table: [] for table in TITLES}
     for place, layouts in times.items():
         for table, reading, first, second in list_placements(layouts):
             ratio = layouts[first].whole / layouts[second].whole
-            told = Number(f"{ratio:.2f}", ratio, quantity="ratio", note=f"{reading}, over {second}")
+            told = cells.Number(f"{ratio:.2f}", ratio, quantity="ratio", note=f"{reading}, over {second}")
             keys = ((place.kernel, place.size, name, first, second) for name in libraries)
             beside = (printed.get(key, NOT_PRINTED) for key in keys)
             rows[table].append((*place, reading, f"{first} over {second}", told, *beside))
@@ -221,6 +211,11 @@ def _placements(times: KernelTimes, history: History) -> list[TextTable]:
     ]
 
 
+NEEDS = {
+    "Table 6": "two nodes",
+    "Table 7": "1 and 2 processes a node",
+    BY_THREADS: "cores with hardware threads",
+}
 ALONE = Layout(1, 1)
 ONE_NODE = f"{ALONE} over more: one node, where the ratio is the speed-up; the paper has 4 and 8 nodes"
 READINGS = f"{AS_PRINTED}: one and two processes a node; {TODAY}: one, and nodes as full as measured"
@@ -230,24 +225,12 @@ NOT_ON_THREADS = (
 )
 
 
-def _printed_key(each: PrintedKernel) -> tuple[str, str, str, Layout, Layout]:
-    """Return kernel, size and library, and the two layouts."""
-    first = Layout(each.processes, each.per_node)
-    second = Layout(each.over_processes, each.over_per_node)
-    return each.kernel, each.size, each.library, first, second
-
-
-def describe_missing_kernels(machines: Mapping[str, Sequence[MeasuredKernel]]) -> str:
+def describe_missing_kernels(kernels: MeasuredKernels) -> str:
     """Describe what of the kernels no session has, and what measures it."""
-    times = arrange_kernels(machines)
-    if not times:
+    if not kernels.times:
         return f"Kernels: in a session of their own: {COMMAND}"
-    readings = {placement.table for layouts in times.values() for placement in list_placements(layouts)}
-    lacking = [
-        *([] if "Table 6" in readings else ["table 6, which needs two nodes"]),
-        *([] if "Table 7" in readings else ["table 7, which needs 1 and 2 processes a node"]),
-        *([] if BY_THREADS in readings else ["table 8, which needs cores with hardware threads"]),
-    ]
+    readings = {placement.table for layouts in kernels.times.values() for placement in list_placements(layouts)}
+    lacking = [f"{table.lower()}, which needs {what}" for table, what in NEEDS.items() if table not in readings]
     return f"Kernels: not measured: {'; '.join(lacking)}" if lacking else ""
 
 
@@ -266,58 +249,39 @@ class Calls(NamedTuple):
     times: int
 
 
-def _list_series(data: int, p: int) -> list[Calls]:
-    return [Calls(SEND, data / 2 / p, 2 * (p - 1))]
-
-
-def _list_lufact(data: int, p: int) -> list[Calls]:
-    rows = math.isqrt(data // WORD)
-    steps = [Calls("bcast", WORD * (rows + 1), rows), Calls("bcast", INDEX, rows)]
-    return [*steps, Calls(SEND, WORD * rows * (rows + 1) / p, p - 1)]
-
-
-def _list_sor(data: int, p: int) -> list[Calls]:
-    """List a send upwards and one downwards after each half sweep, and the return of the rows."""
-    return [Calls(SEND, WORD * math.isqrt(data // WORD), 2 * HALF_SWEEPS), Calls(SEND, data / p, p - 1)]
-
-
-def _list_sparse(data: int, p: int) -> list[Calls]:
-    return [Calls("allreduce_sum", data, PRODUCTS)]
-
-
-def _list_crypt(data: int, p: int) -> list[Calls]:
-    return [Calls(SEND, data / p, 2 * (p - 1))]
-
-
-CALLS: Mapping[str, Callable[[int, int], list[Calls]]] = {
-    "series": _list_series,
-    "crypt": _list_crypt,
-    "sor": _list_sor,
-    "sparse": _list_sparse,
-    "lufact": _list_lufact,
-}
-
-
 def list_calls(kernel: str, size: str, processes: int) -> list[Calls]:
     """List what a kernel sends at a size, on its longest way through the processes; nothing of one process."""
-    calls = CALLS[kernel](SIZES[kernel][size], processes)
-    return calls if processes > 1 else []
+    data, p = SIZES[kernel][size], processes
+    rows = math.isqrt(data // WORD)
+    calls = {
+        "series": [Calls(SEND, data / 2 / p, 2 * (p - 1))],
+        "crypt": [Calls(SEND, data / p, 2 * (p - 1))],
+        # one upwards and one downwards after each half sweep, and the return of the rows
+        "sor": [Calls(SEND, WORD * rows, 2 * HALF_SWEEPS), Calls(SEND, data / p, p - 1)],
+        "sparse": [Calls("allreduce_sum", data, PRODUCTS)],
+        "lufact": [
+            Calls("bcast", WORD * (rows + 1), rows),
+            Calls("bcast", INDEX, rows),
+            Calls(SEND, WORD * rows * (rows + 1) / p, p - 1),
+        ],
+    }
+    return calls[kernel] if processes > 1 else []
 
 
-def build_model_comparison(
-    machines: Mapping[str, Sequence[MeasuredKernel]], measured: PaperMeasurements
-) -> TextTable:
+def build_model_comparison(kernels: MeasuredKernels, measured: PaperMeasurements) -> TextTable:
     """Build a row for each kernel at each count of processes that the models know; none without both."""
     models = fit_measured(measured)
     rows: list[tuple[str, ...]] = []
-    for machine, kernels in machines.items():
-        case = kernels[0].result.case
-        own = [m for m in models if measured.systems[m.place.machine] == (case.system, case.partition)]
-        times = arrange_kernels({machine: kernels})
-        for place in sorted(times, key=lambda each: (each.environment, ORDER.index(each.kernel), each.size)):
-            here = [model for model in own if model.place.environment == place.environment]
-            for layout, time in select_densest(times[place]).items():
-                rows += _build_row(place, layout, time, times[place].get(Layout(1, 1)), here)
+    order = sorted(kernels.times, key=lambda e: (e.machine, e.environment, ORDER.index(e.kernel), e.size))
+    for place in order:
+        layouts, system = kernels.times[place], kernels.systems[place.machine]
+        here = [
+            model
+            for model in models
+            if measured.systems[model.place.machine] == system and model.place.environment == place.environment
+        ]
+        for layout, time in select_densest(layouts).items():
+            rows += _build_row(place, layout, time, layouts.get(Layout(1, 1)), here)
     return TextTable(
         "Kernels beside the models: T(1) / p and the messages",
         (*LABELS, "processes", "per node"),
@@ -341,9 +305,9 @@ def build_model_comparison(
     )
 
 
-def describe_missing_models(table: TextTable, machines: Mapping[str, Sequence[MeasuredKernel]]) -> str:
+def describe_missing_models(table: TextTable, kernels: MeasuredKernels) -> str:
     """Describe what is needed beside kernels to hold them against the models; nothing if that was done."""
-    if table.rows or not machines:
+    if table.rows or not kernels.times:
         return ""
     fix = f"{MODELS}, with the processes of the kernels; then papers S1 --session S2 --paper taboada"
     return f"Kernels beside the models: need kernels of one process and of more, and the models: {fix}"
@@ -374,9 +338,9 @@ def _build_row(
     sent = sum(call.times * fit.time(call.bytes) for call, fit in zip(calls, fits, strict=True) if fit)
     work = one.whole / layout.processes
     predicted = work + sent
-    cells = (write_time(work), write_time(sent), write_time(predicted), write_share(sent / predicted))
-    ratio = write_ratio(time.whole / predicted) if predicted > 0 else NOT_PRINTED
-    return [(*place, str(layout.processes), str(layout.per_node), *cells, write_time(time.whole), ratio)]
+    told = (cells.time(work), cells.time(sent), cells.time(predicted), cells.share(sent / predicted))
+    ratio = cells.ratio(time.whole / predicted) if predicted > 0 else NOT_PRINTED
+    return [(*place, str(layout.processes), str(layout.per_node), *told, cells.time(time.whole), ratio)]
 
 
 def find_fit(models: Sequence[MeasuredModel], routine: str, processes: int) -> FittedModel | None:

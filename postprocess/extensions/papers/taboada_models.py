@@ -10,7 +10,6 @@ which it has not seen. Seconds, bytes.
 
 import itertools
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,11 +17,10 @@ import numpy as np
 import scipy
 
 from postprocess.base.formats import MEGABYTES, SECONDS, plural
-from postprocess.extensions.papers import presentation
+from postprocess.extensions.papers import figures
 from postprocess.extensions.papers.linear_model import FACTORS, TERMS, Growth, LinearModel
-from postprocess.extensions.papers.measurements import PaperMeasurements, Place
+from postprocess.extensions.papers.measurements import PaperMeasurements, Place, compute_time
 from postprocess.model.routines.mpicost import BARRIER
-from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.report.panels import FROM_ZERO, Panel
 from postprocess.stats.curves import Segment, compute_mean_error, find_segment, fit_line, fit_segments
 
@@ -235,13 +233,11 @@ class MeasuredModel:
 
 def fit_measured(measured: PaperMeasurements) -> list[MeasuredModel]:
     """Fit a model to each routine on each machine with each MPI, where it was measured at enough sizes."""
-    found: dict[tuple[Place, str], dict[int, dict[int, float]]] = {}
-    for cell, results in sorted(measured.results.items()):
-        routine, time = cell.operation.routine, compute_minimum(results)
-        if routine in FACTORS and cell.processes > 1 and time is not None:
-            counts = found.setdefault((cell.place, routine), {})
-            size = find_model_size(routine, cell.operation.bytes, cell.processes)
-            counts.setdefault(cell.processes, {})[size] = time
+    found: dict[tuple[Place, str], dict[int, Times]] = {}
+    for (place, routine, count), times in measured.group_sizes(least=True).items():
+        if routine in FACTORS and count > 1:
+            told = {find_model_size(routine, size, count): time for size, time in times.items()}
+            found.setdefault((place, routine), {})[count] = told
     models = [*filter(None, (_fit_sends(measured, place) for place in measured.places))]
     for (place, routine), counts in found.items():
         fits = {p: fit for p, times in counts.items() if (fit := fit_model(times))}
@@ -257,24 +253,12 @@ def _fit_sends(measured: PaperMeasurements, place: Place) -> MeasuredModel | Non
     if chosen is None:
         return None
     layout, results = chosen
-    times = {size: time for size, each in results.items() if (time := compute_minimum(each)) is not None}
+    times = {
+        size: time for size, each in results.items() if (time := compute_time(each, least=True)) is not None
+    }
     fit = fit_model(times, is_sent=True)
     count = layout.processes
     return MeasuredModel(place, SEND, {count: times}, {count: fit}, str(layout)) if fit else None
-
-
-def compute_minimum(results: Sequence[CaseResult]) -> float | None:
-    """Compute the paper's statistic: the least of all trials, for ping-pong the median over the partners.
-
-    Of a case without trials its value. None if one is missing.
-    """
-    times = [
-        (result.summary.minimum if result.summary else result.value)
-        for result in results
-        if result.value is not None and result.verdict not in FAILED_LAUNCH
-    ]
-    known = [time for time in times if time]
-    return statistics.median(known) if known and len(known) == len(results) else None
 
 
 LINES = ("measured", "model", "Hockney")
@@ -301,12 +285,12 @@ class ChosenModel:
         return sorted({*sizes, *(size for size in doubled if size < sizes[-1])})
 
     @property
-    def rates(self) -> presentation.Curve:
+    def rates(self) -> figures.Curve:
         """Measured MB/s by bytes."""
         return {size: size / self.times[size] / 1e6 for size in sorted(self.times) if size}
 
     @property
-    def modelled_rates(self) -> presentation.Curve:
+    def modelled_rates(self) -> figures.Curve:
         """MB/s by the model, by bytes."""
         return {size: size / self.fit.time(size) / 1e6 for size in self.sizes}
 
@@ -314,26 +298,26 @@ class ChosenModel:
 _Chosen = Mapping[str, ChosenModel]  #: by MPI
 
 
-def draw_models(measured: PaperMeasurements) -> list[presentation.PaperFigure]:
+def draw_models(measured: PaperMeasurements) -> list[figures.PaperFigure]:
     groups: dict[tuple[str, str], dict[str, list[MeasuredModel]]] = {}
     for model in fit_measured(measured):
         machine, _, cache, sync = model.place
         routines = groups.setdefault((machine, f"cache {cache}, sync {sync}"), {})
         routines.setdefault(model.routine, []).append(model)
-    figures = []
+    drawn = []
     for (machine, conditions), routines in groups.items():
         title = f"{machine}, {conditions}"
         if sends := _choose(routines.get(SEND, ())):
-            figures += [_compare(f"{title}: bandwidth of a send (Fig. 1)", sends)]
-            figures += [_draw_sends(f"{title}: latency and bandwidth of a send (Fig. 2)", sends)]
+            drawn += [_compare(f"{title}: bandwidth of a send (Fig. 1)", sends)]
+            drawn += [_draw_sends(f"{title}: latency and bandwidth of a send (Fig. 2)", sends)]
         chosen = {name: _choose(routines.get(name, ())) for name in COLLECTIVE}
-        figures.append(_draw_collective(f"{title}: bandwidth n / T(n) (Figs. 3 and 4)", chosen))
-    return figures
+        drawn.append(_draw_collective(f"{title}: bandwidth n / T(n) (Figs. 3 and 4)", chosen))
+    return drawn
 
 
 def _choose(models: Sequence[MeasuredModel]) -> _Chosen:
     """Choose the most processes at which all MPIs have a model, as the paper does; else of each its own."""
-    kept = [model for model in models if model.fits][: presentation.MOST_LINES]
+    kept = [model for model in models if model.fits][: figures.MOST_LINES]
     shared = set.intersection(*(set(model.fits) for model in kept)) if kept else set()
     found = {}
     for model in kept:
@@ -342,7 +326,7 @@ def _choose(models: Sequence[MeasuredModel]) -> _Chosen:
     return found
 
 
-def _compare(title: str, chosen: _Chosen) -> presentation.PaperFigure:
+def _compare(title: str, chosen: _Chosen) -> figures.PaperFigure:
     """Draw a panel for each MPI: measured, the model, and Hockney's."""
     panels = []
     for name, each in chosen.items():
@@ -350,27 +334,27 @@ def _compare(title: str, chosen: _Chosen) -> presentation.PaperFigure:
         if each.fit.is_good:
             hockney = {size: size / each.fit.hockney.time(size) / 1e6 for size in each.sizes}
             curves |= {LINES[1]: each.modelled_rates, LINES[2]: hockney}
-        styles = presentation.number_styles(LINES)
-        panels.append(presentation.build_panel(name, "bytes", curves, styles, MEGABYTES, LINES[1:], FROM_ZERO))
-    return presentation.build_figure(title, panels, _name_poor(chosen))
+        styles = figures.number_styles(LINES)
+        panels.append(figures.build_panel(name, "bytes", curves, styles, MEGABYTES, LINES[1:], FROM_ZERO))
+    return figures.build_figure(title, panels, _name_poor(chosen))
 
 
-def _draw_sends(title: str, chosen: _Chosen) -> presentation.PaperFigure:
+def _draw_sends(title: str, chosen: _Chosen) -> figures.PaperFigure:
     """Draw latency, logarithmic, and bandwidth of all MPIs: measured, and by the models."""
-    latency: dict[str, presentation.Curve] = {}
+    latency: dict[str, figures.Curve] = {}
     for name, each in chosen.items():
         latency[name] = {size: time for size, time in each.times.items() if size}
         if each.fit.is_good:
             latency[_modelled(name)] = {size: each.fit.time(size) for size in each.sizes}
     models = [*map(_modelled, chosen)]
     panels = [
-        presentation.build_panel("latency", "bytes", latency, _number(chosen), SECONDS, models),
+        figures.build_panel("latency", "bytes", latency, _number(chosen), SECONDS, models),
         _rate_panel("bandwidth", chosen),
     ]
-    return presentation.build_figure(title, panels, _name_poor(chosen))
+    return figures.build_figure(title, panels, _name_poor(chosen))
 
 
-def _draw_collective(title: str, routines: Mapping[str, _Chosen]) -> presentation.PaperFigure:
+def _draw_collective(title: str, routines: Mapping[str, _Chosen]) -> figures.PaperFigure:
     panels, poor = [], []
     for routine, chosen in routines.items():
         if chosen:
@@ -378,17 +362,17 @@ def _draw_collective(title: str, routines: Mapping[str, _Chosen]) -> presentatio
             panels.append(_rate_panel(f"{routine}, {'/'.join(map(str, counts))} processes", chosen))
             poor += [f"{routine} of {name}" for name, each in chosen.items() if not each.fit.is_good]
     remark = f"{plural(len(poor), 'model')} off by more than a quarter, not drawn: {', '.join(poor)}"
-    return presentation.build_figure(title, panels, remark if poor else "")
+    return figures.build_figure(title, panels, remark if poor else "")
 
 
 def _rate_panel(title: str, chosen: _Chosen) -> Panel | None:
-    curves: dict[str, presentation.Curve] = {}
+    curves: dict[str, figures.Curve] = {}
     for name, each in chosen.items():
         curves[name] = each.rates
         if each.fit.is_good:
             curves[_modelled(name)] = each.modelled_rates
     models = [*map(_modelled, chosen)]
-    return presentation.build_panel(title, "bytes", curves, _number(chosen), MEGABYTES, models, FROM_ZERO)
+    return figures.build_panel(title, "bytes", curves, _number(chosen), MEGABYTES, models, FROM_ZERO)
 
 
 def _modelled(name: str) -> str:
@@ -396,7 +380,7 @@ def _modelled(name: str) -> str:
 
 
 def _number(chosen: _Chosen) -> dict[str, int]:
-    styles = presentation.number_styles(chosen)
+    styles = figures.number_styles(chosen)
     return styles | {_modelled(name): style for name, style in styles.items()}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import NOT_PRINTED, TextTable, format_significant, plural
 from postprocess.base.grouping import group_pairs
-from postprocess.extensions.papers import presentation, taboada_models
+from postprocess.extensions.papers import cells, taboada_models
 from postprocess.extensions.papers.asides import PAIR
 from postprocess.extensions.papers.linear_model import COMPOSITIONS, FACTORS, Growth, find_crossovers
 from postprocess.extensions.papers.measurements import LABELS, PaperMeasurements, Place
@@ -50,14 +50,8 @@ def describe_missing(measured: PaperMeasurements) -> str:
 
 
 def build_against_table(measured: PaperMeasurements, history: History, against: str) -> TextTable:
-    """Build the measured models over those in print of ``MACHINE:LIBRARY``, at several sizes.
-
-    :raises UsageError: if the paper has no such machine.
-    """
+    """Build the measured models over those in print of ``MACHINE:LIBRARY``, at several sizes."""
     printed = {(f"{each.machine}:{each.library}", each.routine): each for each in history.models}
-    machines = dict.fromkeys(machine for machine, _ in printed)
-    if against not in machines:
-        raise UsageError(f"--against {against}: not in the paper; it has {', '.join(machines)}")
     rows = []
     for model in taboada_models.fit_measured(measured):
         known = printed.get((against, model.routine))
@@ -79,7 +73,7 @@ def build_against_table(measured: PaperMeasurements, history: History, against: 
 def _over(fit: taboada_models.FittedModel, known: PrintedModel, count: int, size: int) -> str:
     if not fit.is_good or count > known.most or (size and known.tb is None):
         return NOT_PRINTED
-    return presentation.write_plain(fit.time(size) / known.model.time(size, count), digits=3)
+    return cells.plain(fit.time(size) / known.model.time(size, count), digits=3)
 
 
 def _models(place: Place, models: Sequence[taboada_models.MeasuredModel]) -> TextTable:
@@ -129,23 +123,23 @@ def _model_row(model: taboada_models.MeasuredModel) -> tuple[str, ...]:
         ]
     holding = [fit for fit in model.fits.values() if fit.holds]
     if holding and all(abs(fit.ti) <= NO_INTERCEPT * fit.t0 for fit in holding):
-        texts[1] = presentation.write_plain(0, "us")
+        texts[1] = cells.plain(0, "us")
     t0, tb = (growth.t0, growth.tb) if growth else (None, None)
     grown = (_grown(model, "t0", t0), _grown(model, "tb", tb))
-    return (*about, *texts, *grown, *_peaks(model), presentation.write_share(model.error or 0))
+    return (*about, *texts, *grown, *_peaks(model), cells.share(model.error or 0))
 
 
 def _several(counts: Sequence[int], values: Sequence[float | None], unit: str) -> str:
     """Write a number of each count, the first the cell and the others behind it."""
     told = [
-        presentation.Number(format_significant(value, 3), value, unit, about={"processes": count})
+        cells.Number(format_significant(value, 3), value, unit, about={"processes": count})
         for count, value in zip(counts, values, strict=True)
         if value is not None
     ]
     text = ", ".join(REFUSED if value is None else format_significant(value, 3) for value in values)
     if not told:
         return REFUSED
-    return presentation.Number(text, told[0].value, unit, about=told[0].about, more=told[1:])
+    return cells.Number(text, told[0].value, unit, about=told[0].about, more=told[1:])
 
 
 def _grown(model: taboada_models.MeasuredModel, name: str, growth: Growth | None) -> str:
@@ -171,8 +165,8 @@ def _peaks(model: taboada_models.MeasuredModel) -> tuple[str, str]:
     factor = FACTORS[model.routine]
     startup = max(factor(count) / fit.t0 for count, fit in good.items())
     bandwidths = [factor(count) / fit.tb for count, fit in good.items() if fit.tb]
-    bandwidth = presentation.write_rate(max(bandwidths)) if bandwidths else NOT_PRINTED
-    return presentation.write_plain(startup / 1e3, "KB/s"), bandwidth
+    bandwidth = cells.rate(max(bandwidths)) if bandwidths else NOT_PRINTED
+    return cells.plain(startup / 1e3, "KB/s"), bandwidth
 
 
 def _accuracy(models: Sequence[taboada_models.MeasuredModel]) -> TextTable:
@@ -184,14 +178,10 @@ def _accuracy(models: Sequence[taboada_models.MeasuredModel]) -> TextTable:
         tuple(
             (
                 *(*model.place.cells, model.routine, str(count)),
-                *(presentation.write_share(fit.errors[name]) for name in taboada_models.ERRORS),
+                *(cells.share(fit.errors[name]) for name in taboada_models.ERRORS),
                 count_sizes(fit.held_out) if fit.held_out else "the fitted sizes",
-                presentation.write_bytes(fit.t0 / fit.tb) if fit.holds else NOT_PRINTED,
-                ", ".join(
-                    f"{presentation.write_bytes(low)} to {presentation.write_bytes(high)}"
-                    for low, high in fit.breaks
-                )
-                or "none",
+                cells.size(fit.t0 / fit.tb) if fit.holds else NOT_PRINTED,
+                ", ".join(f"{cells.size(low)} to {cells.size(high)}" for low, high in fit.breaks) or "none",
             )
             for model in models
             for count, fit in sorted(model.fits.items())
@@ -253,11 +243,9 @@ def _crossing(
     for size, side in found:
         jump = next(((low, high) for low, high in gaps if low < size < high), None)
         if jump:
-            texts.append(
-                f"{side} a size of {presentation.write_bytes(jump[0])} to {presentation.write_bytes(jump[1])}"
-            )
+            texts.append(f"{side} a size of {cells.size(jump[0])} to {cells.size(jump[1])}")
         else:
-            texts.append(presentation.Number(f"{side} {presentation.write_bytes(size)}", size, "B", note=side))
+            texts.append(cells.Number(f"{side} {cells.size(size)}", size, "B", note=side))
     if len(found) == 1:
         return texts[0], found[0][1], found[0][0]
     if found:
@@ -273,27 +261,24 @@ def _saving(
 
     Of those on the side where it is faster by the models, else of all.
     """
-    times: dict[str, dict[int, float]] = {routine: {}, REPLACED_BY[routine]: {}}
-    for cell, results in measured.results.items():
-        if (cell.place, cell.processes) == (place, count) and cell.operation.routine in times:
-            time = taboada_models.compute_minimum(results)
-            if time is not None:
-                size = taboada_models.find_model_size(routine, cell.operation.bytes, count)
-                times[cell.operation.routine][size] = time
-    alone, put_together = times.values()
+    times = measured.group_sizes(least=True)
+    alone, put_together = (
+        {taboada_models.find_model_size(routine, size, count): time for size, time in found.items()}
+        for found in (times.get((place, name, count), {}) for name in (routine, REPLACED_BY[routine]))
+    )
     saved = {s: 1 - put_together[s] / alone[s] for s in alone if s and s in put_together}
     inside = {s: v for s, v in saved.items() if side == ("above" if s > edge else "below")} or saved
     if not inside:
         return f"not measured: {REPLACED_BY[routine]}", NOT_PRINTED
     median = statistics.median(inside.values())
-    return presentation.write_share(median, f"{median:.0%}"), count_sizes(len(inside), len(saved))
+    return cells.share(median, f"{median:.0%}"), count_sizes(len(inside), len(saved))
 
 
-def count_sizes(number: int, most: int | None = None) -> presentation.Number:
+def count_sizes(number: int, most: int | None = None) -> cells.Number:
     """Write how many sizes a number is of, as in ``3 of 31 sizes`` or ``all 31 sizes``."""
     of = plural(number if most is None else most, "size")
     which = "" if most is None else "all " if number == most else f"{number} of "
-    return presentation.Number(f"{which}{of}", number, "sizes")
+    return cells.Number(f"{which}{of}", number, "sizes")
 
 
 FORM = "[MACHINE=]US:MB/S"
@@ -360,21 +345,14 @@ def build_theory_table(
 
 
 def _theory_cells(t0: float, rate: float | None, theory: NetworkTheory | None) -> tuple[str, ...]:
-    start, speed = (
-        presentation.write_plain(t0 * 1e6, "us"),
-        presentation.write_rate(rate) if rate else NOT_PRINTED,
-    )
+    start, speed = (cells.plain(t0 * 1e6, "us"), cells.rate(rate) if rate else NOT_PRINTED)
     if theory is None:
         return start, NOT_PRINTED, NOT_PRINTED, speed, NOT_PRINTED, NOT_PRINTED
     share = rate / theory.bandwidth if rate else None
     return (
-        *(
-            start,
-            presentation.write_plain(theory.startup * 1e6, "us"),
-            presentation.write_ratio(t0 / theory.startup),
-        ),
-        *(speed, presentation.write_rate(theory.bandwidth)),
-        NOT_PRINTED if share is None else presentation.write_share(share, f"{share:.0%}"),
+        *(start, cells.plain(theory.startup * 1e6, "us"), cells.ratio(t0 / theory.startup)),
+        *(speed, cells.rate(theory.bandwidth)),
+        NOT_PRINTED if share is None else cells.share(share, f"{share:.0%}"),
     )
 
 

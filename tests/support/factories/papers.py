@@ -4,9 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from postprocess.base.formats import TextTable
 from postprocess.extensions.papers.measurements import PaperMeasurements, arrange_sessions
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.report.document import Document, Lines, drop_empty
 from tests.support.factories.report import LINEAR, Night
 
 LADDER = (2, 4, 8, 16, 32, 64, 96, 128)
@@ -81,3 +83,16 @@ def without(machine: str, count: int) -> Seconds:
 def arrange_results(results: Sequence[CaseResult]) -> PaperMeasurements:
     """The cases of one session, arranged."""
     return arrange_sessions({"": results})
+
+
+def list_tables(page: Document) -> list[TextTable]:
+    """The tables of a page, in their order."""
+    return [
+        block for part in drop_empty(page.sections) for block in part.blocks if isinstance(block, TextTable)
+    ]
+
+
+def list_sentences(page: Document) -> list[str]:
+    """What a page says in lists and paragraphs."""
+    blocks = [block for part in page.sections for block in part.blocks if isinstance(block, Lines)]
+    return [line for block in blocks for line in block.lines]

@@ -32,6 +32,7 @@ from postprocess.report.document import (
     css_key,
     render_html,
     render_markdown,
+    render_terminal,
     table_section,
     write_document,
 )
@@ -86,6 +87,15 @@ def test_the_command_of_a_group_is_code_that_it_cannot_end() -> None:
     told = replace(HOSTILE_DOCUMENT, sections=[Section("", [group])])
     assert "  - again: ```` run `x` ``` <b> ````\n" in render_markdown(told)
     assert "**regressed** the key\n" in render_markdown(told) and "<b>bcast 8 B</b>" in render_html(told)
+    assert "regressed the key\n" in render_terminal(told)
+
+
+def test_a_terminal_has_what_markdown_has_and_no_control_characters() -> None:
+    alone = Section("pictures alone", [replace(DRAWN, captions=())])
+    told = replace(HOSTILE_DOCUMENT, sections=[*HOSTILE_DOCUMENT.sections, alone])
+    text, markdown = render_terminal(told), render_markdown(told)
+    assert "\x1b" not in text and "pictures alone" not in text
+    assert text.count("x1b") == markdown.count("x1b")
 
 
 def test_a_page_asks_for_nothing_and_needs_no_script() -> None:

@@ -60,8 +60,7 @@ def test_the_newest_rows_of_a_language_stand_on_the_page_without_a_session(tmp_p
     write_rows(tmp_path, "2.json", {"ratio": 1.04}, control)
     write_rows(tmp_path, "3.json", {"language": "rust"}, {**control, "low": 0.56})  # of other rounds
     found = load_languages(tmp_path)
-    view, *_ = build_paper(Asked("rus", languages=found), None)
-    text = render_text(view.tables[0])
+    text = render_text(samples.list_tables(build_paper(Asked("rus", languages=found), None))[0])
     assert "1.04" in text and "3.00" not in text and "0.98 to 1.02" in text
     assert "no significant difference" in text
 
@@ -71,16 +70,17 @@ def test_the_newest_rows_of_a_language_stand_on_the_page_without_a_session(tmp_p
 )
 def test_the_interval_has_its_word(tmp_path, low, high, word):
     write_rows(tmp_path, "1.json", {"low": low, "high": high})
-    view, *_ = build_paper(Asked("rus", languages=load_languages(tmp_path)), None)
-    assert word in view.tables[0].rows[0]
+    page = build_paper(Asked("rus", languages=load_languages(tmp_path)), None)
+    assert word in samples.list_tables(page)[0].rows[0]
 
 
 def test_a_paper_shows_its_own_language_alone(tmp_path):
     assert load_languages(tmp_path) == []
     write_rows(tmp_path, "1.json", {"language": "java-mpj"})
     rows = load_languages(tmp_path)
-    shown = {name: build_paper(Asked(name, languages=rows), None)[0].title for name in PAPERS}
-    assert [name for name, title in shown.items() if title == "Measured"] == ["taboada"]
+    pages = {name: build_paper(Asked(name, languages=rows), None) for name in PAPERS}
+    titles = {name: [table.title for table in samples.list_tables(page)] for name, page in pages.items()}
+    assert [name for name, each in titles.items() if each[0] == "Java against C"] == ["taboada"]
 
 
 def test_a_damaged_file_is_named(tmp_path):

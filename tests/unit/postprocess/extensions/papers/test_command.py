@@ -11,8 +11,8 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import MISSING
-from postprocess.extensions.papers import rus_costs
-from postprocess.extensions.papers.command import NO_SPREAD, Asked, build_paper, format_paper
+from postprocess.extensions.papers import cells, rus_costs
+from postprocess.extensions.papers.command import NO_SPREAD, Asked, build_paper
 from postprocess.extensions.papers.luecke_spread import build_cold_table, build_spread_table, compute_spread
 from postprocess.extensions.papers.measurements import arrange_sessions
 from postprocess.extensions.papers.printed import load_history
@@ -72,7 +72,7 @@ def test_an_mpi_that_hangs_may_have_fewer_trials_and_the_page_tells_how_many():
         name: {case.key: (times[name],) for case in some} for name, some in (("one", one), ("other", other))
     }
     asked = Asked("luecke2003", trials=known)
-    tables = {table.title: table.rows for part in build_paper(asked, whole) for table in part.tables}
+    tables = {table.title: table.rows for table in samples.list_tables(build_paper(asked, whole))}
     (title,) = (title for title in tables if title.startswith("Table I: "))
     shown = {(row[1], row[5]) for row in tables[title] if row[0] == "torus"}
     assert shown == {("simgrid-mpich", "50"), ("simgrid-ompi", "14")}
@@ -85,9 +85,9 @@ def test_without_two_trials_that_count_there_is_no_spread_and_a_page_says_so(pap
     measured = arrange_results(samples.session(planned).results)
     once = {"": {planned[0].key: (trials(9.0, 1.0),)}}
     assert build_spread_table(measured, once, HISTORY).rows == ()
-    assert NO_SPREAD in build_paper(Asked(paper, trials=once), measured)[0].remarks
+    assert NO_SPREAD in samples.list_sentences(build_paper(Asked(paper, trials=once), measured))
     often = {"": {planned[0].key: (trials(9.0, 1.0, 2.0),)}}
-    assert NO_SPREAD not in build_paper(Asked(paper, trials=often), measured)[0].remarks
+    assert NO_SPREAD not in samples.list_sentences(build_paper(Asked(paper, trials=often), measured))
 
 
 def test_cold_caches_of_one_session_are_held_against_warm_ones_of_another():
@@ -127,7 +127,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 
 
 def test_csv_has_a_number_in_full_in_each_line_and_what_it_is_of():
-    rows = read_csv(format_paper(build_paper(Asked("taboada"), None), "csv"))
+    rows = read_csv(cells.format_csv(build_paper(Asked("taboada"), None)))
     kept = ("quantity", "value", "unit", "machine", "mpi", "routine")
     assert [rows[0][name] for name in kept] == ["t0", "9.0", "us", "Myrinet", "MPICH-GM", "send"]
     lacking = [row for row in rows if not row["value"]]  # formulas, and what a paper leaves out

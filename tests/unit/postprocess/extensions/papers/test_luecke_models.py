@@ -41,8 +41,8 @@ def test_what_has_no_model_has_no_divisor(routine, processes):
 def test_the_time_of_the_model_is_a_flat_line(routine, unit, counts):
     planned = samples.cases(["torus"], ["simgrid-mpich"], sorted(counts), [routine])
     flat = measured(planned, lambda case: unit * luecke_models.compute_divisor(case.routine, case.processes))
-    (chapter,) = luecke_models.build_scalability_chapters(flat, False)
-    for panel in chapter.pictures[0].panels:
+    (figure,) = luecke_models.draw_scalability(flat, False)
+    for panel in figure.panels:
         values = [point.value for point in panel.lines[0].points]
         assert len(values) == len(counts)
         assert max(values) == pytest.approx(min(values), rel=1e-12)
@@ -51,9 +51,9 @@ def test_the_time_of_the_model_is_a_flat_line(routine, unit, counts):
 
 def test_an_mpi_keeps_its_style_where_others_are_not():
     planned = samples.cases(["torus"]) + samples.cases(["fattree"], ["simgrid-ompi"])
-    fattree, torus = luecke_models.build_scalability_chapters(measured(planned), False)
-    assert [line.style for line in torus.pictures[0].panels[0].lines] == [0, 1]
-    assert [line.style for line in fattree.pictures[0].panels[0].lines] == [1]
+    fattree, torus = luecke_models.draw_scalability(measured(planned), False)
+    assert [line.style for line in torus.panels[0].lines] == [0, 1]
+    assert [line.style for line in fattree.panels[0].lines] == [1]
 
 
 def test_values_and_bands_are_divided_and_failures_stay():
@@ -61,8 +61,8 @@ def test_values_and_bands_are_divided_and_failures_stay():
     other = replace(case, processes=128)
     regressed = CaseResult(case, Verdict.REGRESSED, value=2.0, band=(0.5, 1.0))
     passed = CaseResult(other, Verdict.PASS, value=1.0, band=(0.5, 2.0))
-    (chapter,) = luecke_models.build_scalability_chapters(arrange_results([regressed, passed]), False)
-    first, last = chapter.pictures[0].panels[0].lines[0].points
+    (figure,) = luecke_models.draw_scalability(arrange_results([regressed, passed]), False)
+    first, last = figure.panels[0].lines[0].points
     assert first.value == 2.0 / math.log2(96)
     assert first.band == (0.5 / math.log2(96), 1.0 / math.log2(96))
     assert (first.failed, last.failed) == (True, False)
@@ -70,12 +70,12 @@ def test_values_and_bands_are_divided_and_failures_stay():
 
 
 def test_one_process_count_or_one_process_is_no_view():
-    assert luecke_models.build_scalability_chapters(measured(samples.cases(counts=[8])), False) == []
+    assert luecke_models.draw_scalability(measured(samples.cases(counts=[8])), False) == []
     assert not any(
         table.rows for table in luecke_models.build_growth_tables(measured(samples.cases(counts=[8])))
     )
     of_one = [c for c in samples.cases(counts=[1, 8]) if c.routine in luecke_models.SCALING]
-    assert luecke_models.build_scalability_chapters(measured(of_one, lambda case: 1.0), False) == []
+    assert luecke_models.draw_scalability(measured(of_one, lambda case: 1.0), False) == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_growth_shows_what_does_not_scale_and_what_is_missing():
     assert row[2:] == ("(p-1)", "8 to 32", "3.61", "3.61")  # 1024 / 31 over 64 / 7
     (table,) = luecke_models.build_growth_tables(measured(samples.cases(["torus"], counts=[8, 16]), quadratic))
     assert {row[-1] for row in table.rows} == {MISSING}
-    points = luecke_models.build_scalability_chapters(some, False)[0].pictures[0].panels[0].lines[1].points
+    points = luecke_models.draw_scalability(some, False)[0].panels[0].lines[1].points
     assert [(p.x, p.value is None, p.failed) for p in points if p.x == 16] == [(16, True, True)]
 
 
@@ -105,16 +105,15 @@ def test_conditions_that_differ_are_kept_apart():
     warm = samples.session(samples.cases(["torus"], counts=[8, 16])).results
     flush = [replace(r, case=replace(r.case, cache="flush"), value=2 * r.value) for r in warm]
     both = arrange_results([*warm, *flush])
-    titles = [picture.title for picture in luecke_models.build_scalability_chapters(both, False)[0].pictures]
-    assert "bcast, cache flush: time / log2 p" in titles
-    assert "bcast, cache warm: time / log2 p" in titles
+    titles = [panel.title for panel in luecke_models.draw_scalability(both, False)[0].panels]
+    assert "bcast, cache flush, 8 B: time / log2 p" in titles
+    assert "bcast, cache warm, 8 B: time / log2 p" in titles
     (table,) = luecke_models.build_growth_tables(both)
     assert table.labels == ("routine", "size", "cache", "divisor", "processes")
 
 
 def test_a_page_has_no_more_panels_than_it_can_bear(monkeypatch):
     monkeypatch.setattr(luecke_models, "MOST_ON_PAGE", 30)
-    found = luecke_models.build_scalability_chapters(measured(samples.cases()), False)
-    pictures = [picture for chapter in found for picture in chapter.pictures]
-    assert sum(len(picture.panels) for picture in pictures) <= 30
-    assert "2 further sizes not drawn" in {picture.remark for picture in pictures}
+    found = luecke_models.draw_scalability(measured(samples.cases()), False)
+    assert sum(len(figure.panels) for figure in found) <= 30
+    assert all("2 further sizes of bcast" in figure.remark for figure in found)

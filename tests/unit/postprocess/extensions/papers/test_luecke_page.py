@@ -7,8 +7,9 @@ import pytest
 
 from postprocess.base.formats import TextTable, render_text
 from postprocess.extensions.papers import luecke_page as papers
-from postprocess.extensions.papers.luecke_page import build_paper_views, paper_views_as_text, write_paper_views
+from postprocess.extensions.papers.luecke_page import build_session_page
 from postprocess.main import main
+from postprocess.report.document import render_html, render_markdown, render_terminal
 from postprocess.results.summary import SummaryEnvironment, parse_summary
 from tests.support.factories import papers as samples
 from tests.support.factories import report
@@ -37,9 +38,8 @@ def summary(night):
     return parse_summary(night.document())
 
 
-@pytest.fixture(scope="module")
-def views(summary):
-    return build_paper_views(summary)
+def list_titles(page):
+    return [part.title for part in page.sections] if page else []
 
 
 @pytest.mark.parametrize(
@@ -54,25 +54,25 @@ def views(summary):
 )
 def test_a_session_has_the_views_that_it_allows(chosen, titles, few):
     night = samples.session(samples.cases(**chosen))
-    views = build_paper_views(parse_summary(night.document()))
-    assert [part.title for part in views] == titles
-    assert few is any("2 processes only: " in remark for part in views for remark in part.remarks)
+    page = build_session_page(parse_summary(night.document()))
+    assert list_titles(page) == titles
+    assert few is any("2 processes only: " in each for each in (samples.list_sentences(page) if page else ()))
 
 
 def test_a_real_machine_has_no_words_about_models():
     night = report.healthy_night(report.few_cases())
-    views = build_paper_views(parse_summary(night.document()))
-    assert [part.title for part in views] == TITLES[:1]
-    assert not any(part.remarks for part in views)
+    page = build_session_page(parse_summary(night.document()))
+    assert list_titles(page) == TITLES[:1]
+    assert samples.list_sentences(page) == [papers.SCALES]
 
 
-def test_missing_is_said_in_every_form(views, summary, tmp_path):
-    markdown, html = write_paper_views(tmp_path, summary, views)
-    page = Page(html.read_text())
+def test_missing_is_said_in_every_form(summary):
+    document = build_session_page(summary)
+    page = Page(render_html(document))
     assert page.open == []
-    assert page.values("class").count("n missing") == 2 * 18 + 2 * 3  # ratios and nearness, two MPIs
-    assert "missing" in markdown.read_text()
-    assert re.search(r"8 B +myrinet +missing +missing +1\.3\n", paper_views_as_text(views))
+    assert page.values("class").count("n bad") == 2 * 18 + 2 * 3  # ratios and nearness, two MPIs
+    assert "missing" in render_markdown(document)
+    assert re.search(r"8 B +myrinet +missing +missing +1\.3\n", render_terminal(document))
 
 
 def test_text_is_aligned_and_harmless():
@@ -193,20 +193,19 @@ def test_other_programs_change_nothing(summary):
         for r in sizes.healthy(sizes.cases(processes=(8, 128), environments=["mpich-5.0.2"])).results
     ]
     both = replace(summary, results=(*strangers, *summary.results))
-    assert paper_views_as_text(build_paper_views(both)) == paper_views_as_text(build_paper_views(summary))
-    assert build_paper_views(both) == build_paper_views(summary)
-    assert build_paper_views(replace(summary, results=tuple(strangers))) == []
-    assert build_paper_views(replace(summary, results=tuple(strangers)), "torus", 128) == []
+    page = build_session_page(summary)
+    assert render_terminal(build_session_page(both)) == render_terminal(page)
+    assert build_session_page(replace(summary, results=tuple(strangers))) is None
+    assert build_session_page(replace(summary, results=tuple(strangers)), "torus", 128) is None
 
 
-def test_each_line_of_the_page_has_the_sign_of_its_key(small, tmp_path):
+def test_each_line_of_the_page_has_the_sign_of_its_key(small):
     """An MPI that only others were measured with takes no style away."""
     summary = parse_summary(small.document())
     (first, *_) = summary.results
     stranger = replace(first, case=replace(first.case, program="osu", environment="a"))
     pages = []
     for results in (summary.results, (stranger, *summary.results)):
-        known = replace(summary, results=results)
-        path = write_paper_views(tmp_path, known, build_paper_views(known))[1]
-        pages.append(re.sub(r"f\d+-", "", path.read_text()))
+        page = build_session_page(replace(summary, results=results))
+        pages.append(re.sub(r"f\d+-", "", render_html(page)))
     assert pages[0] == pages[1]

@@ -332,15 +332,15 @@ def test_a_machine_in_print_is_reached_by_way_of_one_that_stands_for_another():
 def test_without_such_a_machine_the_command_is_told():
     planned = samples.cases(["fattree"], counts=[128])
     measured = arrange_results(samples.session(planned).results)
-    view, *_ = build_paper(Asked("luecke2001", "NT Cluster"), measured)
-    assert any("--site simulated --partition torus" in remark for remark in view.remarks)
+    page = build_paper(Asked("luecke2001", "NT Cluster"), measured)
+    assert any("--site simulated --partition torus" in remark for remark in samples.list_sentences(page))
 
 
 def test_a_machine_may_be_named_by_its_session_and_site():
     planned = samples.cases(["torus", "myrinet"], ["simgrid-mpich"], [128], ["bcast"])
     measured = arrange_results(samples.session(planned).results)
-    view, *_ = build_paper(Asked("luecke2001", "simulated:myrinet"), measured)
-    assert any("time over that of myrinet" in table.title for table in view.tables)
+    page = build_paper(Asked("luecke2001", "simulated:myrinet"), measured)
+    assert any("time over that of myrinet" in table.title for table in samples.list_tables(page))
     with pytest.raises(UsageError, match="not a partition"):
         build_paper(Asked("luecke2001", "elsewhere:myrinet"), measured)
 
@@ -352,7 +352,7 @@ def test_a_machine_may_be_named_by_its_session_and_site():
 def test_two_processes_are_said_to_tell_little(paper):
     def remarks(most):
         pair = [result("bcast", 8, count, 1e-6) for count in {2, most}]
-        return build_paper(Asked(paper), arrange_results(pair))[0].remarks
+        return samples.list_sentences(build_paper(Asked(paper), arrange_results(pair)))
 
     assert any("2 processes only" in remark for remark in remarks(2))
     assert not any("2 processes only" in remark for remark in remarks(4))

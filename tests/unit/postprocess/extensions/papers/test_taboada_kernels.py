@@ -10,7 +10,7 @@ from postprocess.base.formats import NOT_PRINTED
 from postprocess.extensions.papers.printed import load_history
 from postprocess.extensions.papers.taboada_kernels import (
     Calls,
-    MeasuredKernel,
+    MeasuredKernels,
     build_kernel_tables,
     build_model_comparison,
     collect_kernels,
@@ -46,7 +46,7 @@ def collect(folder: Path, results: Sequence[CaseResult], dense: Sequence[str] = 
     return collect_kernels([replace(summarise(folder, results=results), launches=tuple(launches))])
 
 
-def tabulate(measured: dict[str, list[MeasuredKernel]]) -> dict[str, list[dict[str, str]]]:
+def tabulate(measured: MeasuredKernels) -> dict[str, list[dict[str, str]]]:
     return {
         each.title: [dict(zip((*each.labels, *each.columns), row, strict=True)) for row in each.rows]
         for each in build_kernel_tables(measured, load_history())
@@ -122,7 +122,9 @@ def test_on_one_node_table_7_says_that_it_is_the_speed_up(tmp_path):
 
 
 def test_what_is_not_measured_is_told(tmp_path):
-    assert describe_missing_kernels({}).startswith("Kernels: in a session of their own: ./plumbline run")
+    assert describe_missing_kernels(MeasuredKernels()).startswith(
+        "Kernels: in a session of their own: ./plumbline run"
+    )
     one = collect(tmp_path, [result("1x1", 1.0), result("2x2", 0.5)])
     told = describe_missing_kernels(one)
     assert "table 6" in told and "table 7" not in told and "table 8" in told

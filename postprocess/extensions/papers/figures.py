@@ -1,0 +1,115 @@
+"""Figures of the papers, and the pages that they and tables make."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from markupsafe import Markup
+
+from postprocess.base import formats
+from postprocess.base.formats import TextTable
+from postprocess.extensions.papers.measurements import Operation, PaperMeasurements
+from postprocess.report import plots
+from postprocess.report.document import Block, Document, Legend, Lines, Picture, Role, Section, Tone
+from postprocess.report.panels import LOGARITHMIC, Panel, PanelLine, Point, thin_values
+
+_Value = TypeVar("_Value")
+
+SOURCES = "What the papers printed, and from where: reference_data/historical."
+MOST_LINES = 8  #: of a panel, so that each has a colour of its own
+WIDTH = 285  #: of a panel in CSS pixels, at most
+Curve = Mapping[int, float]  #: seconds or MB/s by x
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """Panels side by side with one legend, which has the names of their lines."""
+
+    title: str
+    panels: tuple[Panel, ...]
+    remark: str = ""
+
+    @property
+    def lines(self) -> list[PanelLine]:
+        """One line of each name: the measured ones in the order of their styles, then those of models."""
+        found = {line.name: line for panel in self.panels for line in panel.lines}
+        return sorted(found.values(), key=lambda line: (line.modelled, line.style))
+
+
+def build_figure(title: str, panels: Iterable[Panel | None], remark: str = "") -> PaperFigure:
+    return PaperFigure(title, tuple(filter(None, panels)), remark)
+
+
+def build_panel(
+    title: str,
+    x: str,
+    curves: Mapping[str, Curve],
+    styles: Mapping[str, int],
+    unit: str = formats.SECONDS,
+    modelled: Collection[str] = (),
+    scale: str = LOGARITHMIC,
+) -> Panel | None:
+    """Build a panel with a line for each curve; None if none has a point.
+
+    ``curves``: values in the unit by x; ``styles``: of the lines; ``modelled``: of a model.
+    """
+    lines = tuple(
+        PanelLine(
+            name,
+            styles[name],
+            tuple(Point(at, curve[at], None, False) for at in sorted(curve)),
+            name in modelled,
+        )
+        for name, curve in curves.items()
+        if curve
+    )
+    return Panel(title, x, lines, unit, scale) if lines else None
+
+
+def number_styles(names: Iterable[str]) -> dict[str, int]:
+    """Return a style for each line, in their order."""
+    return {name: number for number, name in enumerate(names)}
+
+
+def choose_evenly(values: Sequence[_Value], most: int) -> list[_Value]:
+    """Choose at most ``most`` of the values, evenly, the first and the last among them."""
+    return [values[n] for n in thin_values(range(len(values)), most)]
+
+
+def group_operations(measured: PaperMeasurements) -> dict[tuple[str, ...], list[Operation]]:
+    """Group the operations that share a figure: one routine under the same conditions."""
+    found: dict[tuple[str, ...], list[Operation]] = {}
+    for operation in measured.operations:
+        about = (operation.routine, *measured.name_conditions(operation))
+        found.setdefault(about, []).append(operation)
+    return found
+
+
+def draw_figures(figures: Iterable[PaperFigure]) -> list[Block]:
+    """Return figures as a document has them: of each a legend under its title, and a picture of each panel."""
+    blocks: list[Block] = []
+    for each in figures:
+        keys = [(Markup(plots.draw_line_key(line.style, line.modelled)), line.name) for line in each.lines]
+        blocks.append(Legend(keys, " · ".join(filter(None, [each.title, each.remark]))))
+        blocks += [Picture(partial(plots.draw_lines, panel), width=WIDTH) for panel in each.panels]
+    return blocks
+
+
+def build_section(
+    title: str,
+    remarks: Sequence[str],
+    drawn: Iterable[Block],
+    tables: Sequence[TextTable],
+    introduction: str = "",
+    notes: Sequence[str] = (),
+) -> Section:
+    """Build a section of a page: what is said first, what is drawn, tables, and notes at the end."""
+    said = [introduction] if introduction else []
+    lists = [Lines(Role.DETAIL, remarks), Lines(Role.DETAIL, notes)]
+    return Section(title, [Lines(Role.REMARK, said), lists[0], *drawn, *tables, lists[1]])
+
+
+def build_page(where: Sequence[str], title: str, sections: Sequence[Section], report: str = "") -> Document:
+    """Build a page of papers."""
+    return Document("papers", where, Tone.PLAIN, title, [], sections, [SOURCES], report=report)
