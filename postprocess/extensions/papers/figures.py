@@ -110,6 +110,8 @@ def build_section(
     return Section(title, [Lines(Role.REMARK, said), lists[0], *drawn, *tables, lists[1]])
 
 
-def build_page(where: Sequence[str], title: str, sections: Sequence[Section], report: str = "") -> Document:
+def build_page(
+    where: Sequence[str], title: str, sections: Sequence[Section], facts: Sequence[str] = ()
+) -> Document:
     """Build a page of papers."""
-    return Document("papers", where, Tone.PLAIN, title, [], sections, [SOURCES], report=report)
+    return Document("papers", where, Tone.PLAIN, title, facts, sections, [SOURCES])

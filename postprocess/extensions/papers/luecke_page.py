@@ -21,7 +21,7 @@ from postprocess.extensions.papers.printed import History
 from postprocess.extensions.papers.rus_sends import read_settings
 from postprocess.report import drawing as small
 from postprocess.report import plots
-from postprocess.report.document import Document, Legend, Picture, Section
+from postprocess.report.document import BESIDE, Document, Legend, Picture, Section
 from postprocess.report.drawing import GOOD, INK, apply_style, render_inline_svg
 from postprocess.report.plots import BAND, choose_line_style
 from postprocess.results.summary import SessionSummary
@@ -221,7 +221,7 @@ def build_session_page(
     sections += [_machines(measured, history, basis)] if basis else []
     host = [summary.machine.host] if summary.machine.host else []
     where = (f"{summary.mode} at {summary.site}", *host, f"session {summary.session}")
-    page = figures.build_page(where, "The views of the papers", sections, report="Verdicts and every case")
+    page = figures.build_page(where, "The views of the papers", sections, [BESIDE])
     return page if sections else None
 
 
