@@ -182,10 +182,10 @@ def _draw_routine(
     }
     what, unit = ("bandwidth", MEGABYTES) if rated else ("time", MILLISECONDS)
     x, named = ("bytes", "bytes") if is_send else ("buffer", "the buffer")
-    styles = figures.number_styles([*by_count, *lines])
+    names = [*by_count, *lines]
     panels = [
-        figures.build_panel(f"{what} over {named}", x, by_count, styles, unit, scale=FROM_ZERO),
-        figures.build_panel(f"{what} over processes", "processes", lines, styles, unit, scale=LINEAR),
+        figures.build_panel(f"{what} over {named}", x, by_count, names, unit, FROM_ZERO),
+        figures.build_panel(f"{what} over processes", "processes", lines, names, unit, LINEAR),
     ]
     kept = [panel for panel in panels if panel and any(len(line.points) > 1 for line in panel.lines)]
     return figures.PaperFigure(title, tuple(kept))
