@@ -224,7 +224,7 @@ def _growth(measured: PaperMeasurements, machine: str) -> TextTable:
     return cells.build_grid(
         f"Growth of time / divisor on {machine} (1.00: scales as the model says)",
         ("routine", "size", *measured.varying, "divisor", "processes"),
-        rows,
+        rows.items(),
         ("growth: time / divisor at the most of these processes over that at the fewest",),
         (("machine", machine),),
     )
