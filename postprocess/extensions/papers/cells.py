@@ -101,7 +101,7 @@ def span(counts: Sequence[int]) -> str:
 def build_grid(
     title: str,
     labels: tuple[str, ...],
-    rows: Mapping[tuple[str, ...], Mapping[str, str]],
+    rows: Iterable[tuple[tuple[str, ...], Mapping[str, str]]],
     notes: tuple[str, ...] = (),
     about: tuple[tuple[str, str], ...] = (),
     columns: Iterable[str] = (),
@@ -110,10 +110,9 @@ def build_grid(
 
     :param columns: in their order, if it is not that in which they come
     """
-    heads = tuple(columns) or tuple(dict.fromkeys(head for row in rows.values() for head in row))
-    told = tuple(
-        (*row, *(found.get(head, formats.NOT_PRINTED) for head in heads)) for row, found in rows.items()
-    )
+    rows = [*rows]
+    heads = tuple(columns) or tuple(dict.fromkeys(head for _, row in rows for head in row))
+    told = tuple((*row, *(found.get(head, formats.NOT_PRINTED) for head in heads)) for row, found in rows)
     return TextTable(title, labels, heads, told, notes, about)
 
 

@@ -262,11 +262,10 @@ def _bandwidths(times: Times) -> figures.Curve:
 
 
 def _swap_figure(title: str, curves: Mapping[str, figures.Curve]) -> figures.PaperFigure:
-    styles = figures.number_styles(curves)
-    panels = [figures.build_panel("all sizes, log-log", "bytes", curves, styles, MEGABYTES)]
+    panels = [figures.build_panel("all sizes, log-log", "bytes", curves, curves, MEGABYTES)]
     for most in LOG_LINEAR:
         small = {n: {s: v for s, v in curve.items() if s <= most} for n, curve in curves.items()}
         if any(len(curve) > 2 for curve in small.values()):
             name = f"to {format_size(most)}, log-linear"
-            panels.append(figures.build_panel(name, "bytes", small, styles, MEGABYTES, scale=FROM_ZERO))
+            panels.append(figures.build_panel(name, "bytes", small, curves, MEGABYTES, FROM_ZERO))
     return figures.build_figure(f"{title}: bandwidth in both directions", panels)

@@ -1,6 +1,6 @@
 """Figures of the papers, and the pages that they and tables make."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -41,35 +41,41 @@ def build_figure(title: str, panels: Iterable[Panel | None], remark: str = "") -
     return PaperFigure(title, tuple(filter(None, panels)), remark)
 
 
+class Modelled(str):
+    """The name of a line that a model says: that of the measured line ``of``, whose style it has, and words."""
+
+    of: str
+
+    def __new__(cls, of: str, words: str = "") -> "Modelled":
+        made = super().__new__(cls, of + words)
+        made.of = of
+        return made
+
+
+def name_measured(line: str) -> str:
+    """Return the name of the measured line beside that of a model, or of the line itself."""
+    return line.of if isinstance(line, Modelled) else line
+
+
 def build_panel(
     title: str,
     x: str,
     curves: Mapping[str, Curve],
-    styles: Mapping[str, int],
+    names: Iterable[str],
     unit: str = formats.SECONDS,
-    modelled: Collection[str] = (),
     scale: str = LOGARITHMIC,
 ) -> Panel | None:
-    """Build a panel with a line for each curve; None if none has a point.
+    """Build a panel with a line for each curve, in the style of its place in ``names``; None without a point.
 
-    ``curves``: values in the unit by x; ``styles``: of the lines; ``modelled``: of a model.
+    ``curves``: values in the unit by x
     """
-    lines = tuple(
-        PanelLine(
-            name,
-            styles[name],
-            tuple(Point(at, curve[at], None, False) for at in sorted(curve)),
-            name in modelled,
-        )
-        for name, curve in curves.items()
-        if curve
-    )
-    return Panel(title, x, lines, unit, scale) if lines else None
-
-
-def number_styles(names: Iterable[str]) -> dict[str, int]:
-    """Return a style for each line, in their order."""
-    return {name: number for number, name in enumerate(names)}
+    styles = {name: number for number, name in enumerate(names)}
+    lines = []
+    for name, curve in curves.items():
+        points = tuple(Point(at, curve[at], None, False) for at in sorted(curve))
+        if points:
+            lines.append(PanelLine(name, styles[name_measured(name)], points, isinstance(name, Modelled)))
+    return Panel(title, x, tuple(lines), unit, scale) if lines else None
 
 
 def choose_evenly(values: Sequence[_Value], most: int) -> list[_Value]:

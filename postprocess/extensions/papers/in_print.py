@@ -82,7 +82,7 @@ def _by_count(
     for cost in costs:
         rows.setdefault((cost.routine,), {})[f"p = {cost.processes}"] = show(cost)
     about = (("machine", costs[0].machine), ("bytes", str(costs[0].bytes)))
-    return cells.build_grid(title, ("routine",), rows, (source,), about)
+    return cells.build_grid(title, ("routine",), rows.items(), (source,), about)
 
 
 def _write_cost(cost: PrintedCost) -> str:
@@ -191,7 +191,7 @@ def build_kernel_tables(history: History) -> list[TextTable]:
             rows.setdefault((each.library, each.kernel), {})[head] = told
         nodes = f"{kernels[0].per_node} per node over {kernels[0].over_per_node} per node"
         title = f"{source}: kernels, time with {nodes}"
-        tables.append(cells.build_grid(title, ("library", "kernel"), rows, (KERNEL_SIZES,)))
+        tables.append(cells.build_grid(title, ("library", "kernel"), rows.items(), (KERNEL_SIZES,)))
     return tables
 
 

@@ -9,7 +9,7 @@ the model says.
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.formats import NOT_PRINTED, TextTable, plural
@@ -224,7 +224,7 @@ def _growth(measured: PaperMeasurements, machine: str) -> TextTable:
     return cells.build_grid(
         f"Growth of time / divisor on {machine} (1.00: scales as the model says)",
         ("routine", "size", *measured.varying, "divisor", "processes"),
-        rows,
+        rows.items(),
         ("growth: time / divisor at the most of these processes over that at the fewest",),
         (("machine", machine),),
     )
@@ -330,22 +330,20 @@ def _over_processes(
 ) -> figures.PaperFigure:
     """Draw the times of a routine, a panel for each size; where it has a model, over its divisor too."""
     names = list(mpis)[: figures.MOST_LINES]
-    styles = figures.number_styles(names)
-    styles |= {f"{name}{TOLD}": style for name, style in styles.items()}
     times = {each: {name: measured.curve(*mpis[name], each) for name in names} for each in operations}
     drawable = [each for each in operations if any(len(curve) > 1 for curve in times[each].values())]
     chosen = figures.choose_evenly(drawable, MOST_PANELS)
     panels: list[Panel | None] = []
     for operation in chosen:
         told = {name: predicted.get((*mpis[name], operation)) for name in names}
-        good = {
-            f"{name}{TOLD}": each.predicted
+        good: dict[str, figures.Curve] = {
+            figures.Modelled(name, TOLD): each.predicted
             for name, each in told.items()
             if each is not None and each.error <= GOOD and len(each.predicted) > 1
         }
         curves: dict[str, figures.Curve] = {**times[operation], **good}
         size = operation.size or "no payload"
-        panels += _draw(size, "processes", curves, styles, good)
+        panels += _draw(size, "processes", curves, names)
         routine = operation.routine
         if routine in SCALING:
             divided = {
@@ -353,7 +351,7 @@ def _over_processes(
                 for name, curve in curves.items()
             }
             by_model = f"{size}: time / {format_divisor(routine)}"
-            panels += _draw(by_model, "processes", divided, styles, good)
+            panels += _draw(by_model, "processes", divided, names)
     left_out = {"line": len(mpis) - len(names), "size": len(drawable) - len(chosen)}
     more = [plural(number, noun) for noun, number in left_out.items() if number]
     remark = f"{' and '.join(more)} not drawn" if more else ""
@@ -372,7 +370,7 @@ def _over_peers(
     for operation in operations[-MOST_PANELS:]:
         curves = {name: _peers(measured, *mpis[name], operation) for name in names}
         if any(len(curve) > 1 for curve in curves.values()):
-            panels += _draw(operation.size, "peer", curves, figures.number_styles(names))
+            panels += _draw(operation.size, "peer", curves, names)
     return figures.build_figure(f"{title}: time over the partner", panels)
 
 
@@ -384,25 +382,21 @@ def _peers(measured: PaperMeasurements, machine: str, environment: str, operatio
     return {result.case.peer: result.published for result in results if result.published}
 
 
-def _draw(
-    title: str,
-    x: str,
-    curves: Mapping[str, figures.Curve],
-    styles: Mapping[str, int],
-    models: Collection[str] = (),
-) -> list[Panel | None]:
+def _draw(title: str, x: str, curves: Mapping[str, figures.Curve], names: Sequence[str]) -> list[Panel | None]:
     """Build a panel as the papers have it, milliseconds from 0, and another without lines far above all others.
 
     Luecke, Kraeva and Ju (2003) draw one library again by itself where another hides it.
     """
     shown = {name: {at: t * 1e3 for at, t in curve.items()} for name, curve in curves.items() if curve}
-    panels = [figures.build_panel(title, x, shown, styles, MILLISECONDS, models, LINEAR)]
-    tops = sorted((max(curve.values()), name) for name, curve in shown.items() if name not in models)
+    panels = [figures.build_panel(title, x, shown, names, MILLISECONDS, LINEAR)]
+    tops = sorted((max(shown[name].values()), name) for name in names if name in shown)
     gaps = [n for n in range(1, len(tops)) if tops[n][0] > HIDES * tops[n - 1][0]]
     if gaps:
         low = {name for _, name in tops[: gaps[-1]]}
-        kept = {n: curve for n, curve in shown.items() if n in low or n.removesuffix(TOLD) in low}
+        kept = {
+            n: curve for n, curve in shown.items() if (n.of if isinstance(n, figures.Modelled) else n) in low
+        }
         slow = ", ".join(name for _, name in tops[gaps[-1] :])
         far = f"{title}, without {slow}"
-        panels.append(figures.build_panel(far, x, kept, styles, MILLISECONDS, models, LINEAR))
+        panels.append(figures.build_panel(far, x, kept, names, MILLISECONDS, LINEAR))
     return panels

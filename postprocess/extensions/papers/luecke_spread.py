@@ -142,11 +142,11 @@ def build_cold_table(measured: measurements.PaperMeasurements, history: History)
     return cells.build_grid(
         "Time with cold caches over that with warm ones",
         ("system", "partition", "MPI", "routine", "size", "sync", "processes"),
-        {
-            about: {cold: _over_warm(times, cold) for cold in COLD if cold in times}
+        (
+            (about, {cold: _over_warm(times, cold) for cold in COLD if cold in times})
             for about, times in found.items()
             if WARM in times and len(times) > 1
-        },
+        ),
         tuple(
             f"in print: {1 / figure.value:g} of {figure.routine} of {figure.bytes} B on the {figure.machine}, "
             f"{figure.processes} processes, flushed"
@@ -192,7 +192,7 @@ def _library_table(measured: measurements.PaperMeasurements, machine: str, basis
     return cells.build_grid(
         f"{machine}: time over that with {chosen}",
         ("routine", "size", *measured.varying, "processes"),
-        rows,
+        rows.items(),
         ("geometric mean over the process counts, and in brackets the least and the most",),
         (("machine", machine),),
     )

@@ -88,16 +88,17 @@ def _cost_table(measured: PaperMeasurements, place: Place) -> TextTable:
             buffer = operation.bytes if latency else find_buffer(operation.routine, operation.bytes, count)
             row = found.setdefault((not latency, buffer, operation.routine), {})
             row[count] = _cost(operation, count, measured.time(*place[:2], operation, count))
-    rows: dict[tuple[str, ...], dict[str, str]] = {
-        (cells.size(buffer) if whole else cells.Number(f"{buffer} B each", buffer), routine): {
-            f"p = {count}": cell for count, cell in found[whole, buffer, routine].items()
-        }
-        for whole, buffer, routine in sorted(found, key=lambda key: (*key[:2], COSTS.index(key[2])))
-    }
+    order = sorted(found, key=lambda key: (*key[:2], COSTS.index(key[2])))
     return cells.build_grid(
         f"{place.machine}, {place.environment}, {place.cache}, {place.sync}: time of a call in us",
         ("buffer", "routine"),
-        rows,
+        (
+            (
+                (cells.size(buffer) if whole else cells.Number(f"{buffer} B each", buffer), routine),
+                {f"p = {count}": cell for count, cell in found[whole, buffer, routine].items()},
+            )
+            for whole, buffer, routine in order
+        ),
         (
             "buffer, as in the report: what the root sends for bcast, the vector of a reduction, the whole "
             "array at the root for gather and scatter, the whole send buffer of one process for alltoall; KiB: "
@@ -182,10 +183,10 @@ def _draw_routine(
     }
     what, unit = ("bandwidth", MEGABYTES) if rated else ("time", MILLISECONDS)
     x, named = ("bytes", "bytes") if is_send else ("buffer", "the buffer")
-    styles = figures.number_styles([*by_count, *lines])
+    names = [*by_count, *lines]
     panels = [
-        figures.build_panel(f"{what} over {named}", x, by_count, styles, unit, scale=FROM_ZERO),
-        figures.build_panel(f"{what} over processes", "processes", lines, styles, unit, scale=LINEAR),
+        figures.build_panel(f"{what} over {named}", x, by_count, names, unit, FROM_ZERO),
+        figures.build_panel(f"{what} over processes", "processes", lines, names, unit, LINEAR),
     ]
     kept = [panel for panel in panels if panel and any(len(line.points) > 1 for line in panel.lines)]
     return figures.PaperFigure(title, tuple(kept))

@@ -270,11 +270,11 @@ def build_sweep_table(measured: PaperMeasurements) -> TextTable:
     return cells.build_grid(
         "Standard sends by setting: half a ping-pong in us",
         (*LABELS, "processes", "size"),
-        {
-            (*about, cells.size(size)): _sweep_cells(times[about][size])
+        (
+            ((*about, cells.size(size)), _sweep_cells(times[about][size]))
             for about in swept
             for size in sorted(times[about])
-        },
+        ),
         (
             f"shortest: told where settings differ by a factor of {CLEAR:g} and more; less is noise",
             "in print: no effect of buffering on messages below 4096 bytes, so that 4096 is the best limit",

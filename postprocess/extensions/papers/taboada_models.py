@@ -262,6 +262,7 @@ def _fit_sends(measured: PaperMeasurements, place: Place) -> MeasuredModel | Non
 
 
 LINES = ("measured", "model", "Hockney")
+BY_MODEL = ", by the model"
 #: Of figures 3 and 4, in their order, and then what the paper does not draw
 COLLECTIVE = (
     *("bcast", "reduce_sum", "scatter", "alltoall"),
@@ -333,9 +334,8 @@ def _compare(title: str, chosen: _Chosen) -> figures.PaperFigure:
         curves = {LINES[0]: each.rates}
         if each.fit.is_good:
             hockney = {size: size / each.fit.hockney.time(size) / 1e6 for size in each.sizes}
-            curves |= {LINES[1]: each.modelled_rates, LINES[2]: hockney}
-        styles = figures.number_styles(LINES)
-        panels.append(figures.build_panel(name, "bytes", curves, styles, MEGABYTES, LINES[1:], FROM_ZERO))
+            curves |= {figures.Modelled(LINES[1]): each.modelled_rates, figures.Modelled(LINES[2]): hockney}
+        panels.append(figures.build_panel(name, "bytes", curves, LINES, MEGABYTES, FROM_ZERO))
     return figures.build_figure(title, panels, _name_poor(chosen))
 
 
@@ -345,10 +345,9 @@ def _draw_sends(title: str, chosen: _Chosen) -> figures.PaperFigure:
     for name, each in chosen.items():
         latency[name] = {size: time for size, time in each.times.items() if size}
         if each.fit.is_good:
-            latency[_modelled(name)] = {size: each.fit.time(size) for size in each.sizes}
-    models = [*map(_modelled, chosen)]
+            latency[figures.Modelled(name, BY_MODEL)] = {size: each.fit.time(size) for size in each.sizes}
     panels = [
-        figures.build_panel("latency", "bytes", latency, _number(chosen), SECONDS, models),
+        figures.build_panel("latency", "bytes", latency, chosen, SECONDS),
         _rate_panel("bandwidth", chosen),
     ]
     return figures.build_figure(title, panels, _name_poor(chosen))
@@ -370,18 +369,8 @@ def _rate_panel(title: str, chosen: _Chosen) -> Panel | None:
     for name, each in chosen.items():
         curves[name] = each.rates
         if each.fit.is_good:
-            curves[_modelled(name)] = each.modelled_rates
-    models = [*map(_modelled, chosen)]
-    return figures.build_panel(title, "bytes", curves, _number(chosen), MEGABYTES, models, FROM_ZERO)
-
-
-def _modelled(name: str) -> str:
-    return f"{name}, by the model"
-
-
-def _number(chosen: _Chosen) -> dict[str, int]:
-    styles = figures.number_styles(chosen)
-    return styles | {_modelled(name): style for name, style in styles.items()}
+            curves[figures.Modelled(name, BY_MODEL)] = each.modelled_rates
+    return figures.build_panel(title, "bytes", curves, chosen, MEGABYTES, FROM_ZERO)
 
 
 def _name_poor(chosen: _Chosen) -> str:
