@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.errors import UsageError
-from postprocess.cli.parser import Command, Parser, subcommands
+from postprocess.cli.parser import HELP_COLUMNS, Command, Parser, subcommands
 from postprocess.main import COMMANDS, SECTIONS, build_parser, load_commands, main
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
@@ -319,7 +320,8 @@ WORDS_OF = [" ".join(words) for words, _ in COMMAND_PARSERS]
 def test_the_help_of_a_command_has_one_line_an_example_and_the_exit_status(words, parser: Parser):
     text = parser.format_help()
     assert re.fullmatch(r"[A-Z][^\n]{10,99}\.", parser.description)
-    assert f"\n\n{parser.description}\n\n" in text
+    assert f"\n\n{textwrap.fill(parser.description, HELP_COLUMNS)}\n\n" in text
+    assert max(len(line) for line in text.splitlines() if line.strip() != parser.example) <= 80
     assert f"\nexample:\n  {parser.example}\n" in text
     assert "\n  2  usage or configuration error\n" in text
 

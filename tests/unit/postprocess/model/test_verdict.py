@@ -86,7 +86,7 @@ def test_a_further_verdict_is_one_line():
         [sys.executable, "-c", ONE_LINE_MORE], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    assert "x strange" in ran.stdout
+    assert "x=strange" in ran.stdout
     assert 'verdict="strange"' in ran.stdout
     assert '<a class="pill fair" href="#cases" data-search="verdict=strange">' in ran.stdout
     assert '<td class="fair" title="1 strange">&amp;</td>' in ran.stdout

@@ -23,6 +23,7 @@ from spack_envs.layout import SpackEnvironmentError, SpackLayout
 from tests.support.factories.setup import MACHINE, SPACK, make_mpi
 from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
+from tests.support.plumbline_runner import unwrap
 
 MPIS = ("mpich-1", "mpich-2")
 FOUND = Inventory(MACHINE, tuple(map(make_mpi, MPIS)), ())
@@ -73,7 +74,7 @@ def place_of(work: WorkDirectory, name: str) -> Path:
 
 
 def lines(progress: Progress) -> list[str]:
-    return progress.console.file.getvalue().splitlines()
+    return unwrap(progress.console.file.getvalue())
 
 
 def test_every_program_is_built_for_every_mpi(work, broken, progress):

@@ -277,7 +277,7 @@ def test_whose_key_nobody_looked_up_is_told(honest, tmp_path, keys, capsys) -> N
     words = ("compare", str(honest), "--output", str(tmp_path / "pages"))
     for each in (("check", str(honest)), words):
         plumbline(tmp_path, *each)
-        told = "".join(capsys.readouterr())
+        told = " ".join("".join(capsys.readouterr()).split())
         assert f"signed by the key {key}: nobody has looked whose key that is" in told
     open_committed(AcceptanceDemand(honest, tmp_path / "accept"), OFFICIAL, Progress())
     assert f"signed by the key {key}" in " ".join(capsys.readouterr().out.split())
