@@ -1,54 +1,17 @@
 """ReFrame as ``python -m`` from the root: there, checks and sites can import what they share."""
 
 import ctypes
-import importlib.util
-import inspect
 import os
 import select
 import signal
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from types import FrameType, ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
+from site_configs.reframe_loading import load_reframe
 from site_configs.schema.variables import SESSION
 
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
-
-
-def find_callers_quickly() -> None:
-    """Let ReFrame find whom to warn of a deprecated variable by the frames of the stack alone.
-
-    It reads the source behind each of them, even where no warning follows: 20 ms for each test that it makes
-    and for each line of its log, half of the time of a dry run. Its own modules warn too, when they are loaded.
-    """
-
-    def stack() -> Iterator[SimpleNamespace]:
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            yield SimpleNamespace(frame=frame)
-            frame = frame.f_back
-
-    def find_module(frame: FrameType) -> ModuleType | None:
-        return sys.modules.get(frame.f_globals.get("__name__", ""))
-
-    real = inspect.stack, inspect.getmodule
-    setattr(inspect, "stack", stack)  # noqa: B010 - assigned, types would have to agree
-    setattr(inspect, "getmodule", find_module)  # noqa: B010
-    from reframe.core import warnings
-
-    inspect.stack, inspect.getmodule = real
-    warnings.inspect = SimpleNamespace(stack=stack, getmodule=find_module)
-
-
-def load_requests_when_used() -> None:
-    """Let ReFrame import what sends its log over a network only where it does so: ours stays here."""
-    spec = importlib.util.find_spec("requests")
-    assert spec is not None and spec.loader is not None
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
 
 
 def share_types_of_variables() -> None:
@@ -122,8 +85,7 @@ if __name__ == "__main__":
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
     # Its first log would be left in /tmp whenever it refuses something. Jobs keep their TMPDIR.
     tempfile.tempdir = os.environ[SESSION]
-    load_requests_when_used()
-    find_callers_quickly()  # imports ReFrame, which takes a moment, in which a driver may die
+    load_reframe()  # takes a moment, in which a driver may die
     from reframe.frontend.cli import main
 
     share_types_of_variables()

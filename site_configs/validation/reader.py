@@ -1,17 +1,13 @@
 """Read a site file and collect all that is wrong in it, where ReFrame stops at the first fault.
 
-    python -m site_configs.validation.reader FILE RESULT
-
-A process of its own, since a site file is a program: whatever it does, it does it there. RESULT gets what was
-read, as JSON. ``site_configs.validation.rules`` judges it.
+``reader_main`` is a process of its own, since a site file is a program: whatever it does, it does it there.
+``site_configs.validation.rules`` judges what was read.
 """
 
-import ctypes
 import functools
 import inspect
 import json
 import runpy
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,8 +48,6 @@ def find_changes(made: Any, now: Any, where: str = "") -> Iterator[str]:
 
 #: Arguments that are lists: of a text given in the place of one, every letter would count.
 LISTS = ("access", "environments", "hostnames", "modules", "partitions")
-
-SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 #: What a site file is made of.
 PIECES = ("environment", "partition", "site", "Topology")
@@ -253,12 +247,6 @@ class Reader:
 
 
 def main(path: str, result: str) -> None:
-    """Read one site file and write down what it says."""
+    """Read one site file and write down what it says, as JSON."""
     reading = Reader(Path(path)).read()
     Path(result).write_text(json.dumps(asdict(reading), default=str))
-
-
-if __name__ == "__main__":
-    # A file that does not end does not outlive the one who wants to know.
-    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    main(*sys.argv[1:])

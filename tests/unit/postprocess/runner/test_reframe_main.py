@@ -1,14 +1,9 @@
 """What ReFrame's own process does otherwise than ReFrame."""
 
-import inspect
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-from reframe.core import warnings
-
-from postprocess.runner.reframe_main import find_callers_quickly
 from tests.support.paths import ROOT
 
 SHOW = """
@@ -28,16 +23,6 @@ def test_reframe_takes_a_path_as_it_is(tmp_path: Path) -> None:
     ended = subprocess.run(words, cwd=ROOT, env=home, capture_output=True, text=True, check=True)
     assert ended.stdout == f"{path} {path} /home/me/.reframe\n"
     assert not (tmp_path / "run").exists()
-
-
-def test_a_deprecated_use_is_told_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no source is read to find out: ReFrame asks at each test that it makes."""
-    monkeypatch.setattr(warnings, "inspect", warnings.inspect)
-    monkeypatch.setattr(inspect, "stack", None)
-    find_callers_quickly()
-    with pytest.warns(warnings.ReframeDeprecationWarning) as told:
-        warnings.user_deprecation_warning("old")
-    assert [each.filename for each in told] == [__file__]
 
 
 PAUSES = """
