@@ -6,7 +6,9 @@ import select
 import signal
 import tempfile
 import time
+from copy import deepcopy
 from types import SimpleNamespace
+from typing import Any
 
 from site_configs.reframe_loading import load_reframe
 from site_configs.schema.variables import SESSION
@@ -14,14 +16,26 @@ from site_configs.schema.variables import SESSION
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 
-def share_types_of_variables() -> None:
-    """Let the classes of tests share what says of which type a variable is, which nothing changes.
+def copy_variables_quickly() -> None:
+    """Let ReFrame copy the variables of a test for a class below it in a sixth of the time.
 
-    ReFrame copies it with every variable for every class: a fifth of the time of a dry run.
+    It copies all 42 of them for each class, a sixth of the time of a dry run: also their types, which nothing
+    changes, and by the way of those that do not say how they are copied.
     """
-    from reframe.core import fields
+    from reframe.core import fields, variables
+
+    def copy_variable(variable: Any, memo: dict[int, Any]) -> Any:
+        copied = memo[id(variable)] = object.__new__(type(variable))
+        for name in variables.TestVar.__slots__:
+            try:
+                value = object.__getattribute__(variable, name)
+            except AttributeError:  # has no name or owner yet
+                continue
+            object.__setattr__(copied, name, deepcopy(value, memo))
+        return copied
 
     fields.TypedField.__deepcopy__ = lambda field, _: field
+    variables.TestVar.__deepcopy__ = copy_variable
 
 
 HOME = "${HOME}/"  #: how ReFrame's own defaults begin
@@ -88,7 +102,7 @@ if __name__ == "__main__":
     load_reframe()  # takes a moment, in which a driver may die
     from reframe.frontend.cli import main
 
-    share_types_of_variables()
+    copy_variables_quickly()
     disable_expansion()
     look_up_only_what_logs_show()
     end_pauses_at_exits()
