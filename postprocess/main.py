@@ -16,7 +16,7 @@ from postprocess.base.version import VERSION
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.extensions import find_extensions, load_named
 from postprocess.cli.output_files import check_outputs
-from postprocess.cli.parser import Command, Parser, add_commands
+from postprocess.cli.parser import Command, Listed, Parser, add_commands
 
 DESCRIPTION = (
     "MPI performance regression tests: build, run, judge against references, report.\n"
@@ -32,89 +32,140 @@ INTERRUPTED = 130
 STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a print
 
 
-#: Sections of ``--help``, by what people want, with the module of each command, or ``module:NAME``;
-#: extensions add theirs.
-CORE: dict[str, dict[str, str]] = {
+#: Sections of ``--help``, by what people want, with their commands; extensions add theirs.
+CORE: dict[str, dict[str, Listed]] = {
     "every night": {
-        "nightly": "postprocess.commands.measure:NIGHTLY",
-        "confirm": "postprocess.commands.measure:CONFIRM",
-        "run": "postprocess.commands.measure:RUN",
-        "list": "postprocess.commands.list_cases",
-        "report": "postprocess.commands.report",
-        "history": "postprocess.commands.history",
-        "calibrate": "postprocess.commands.measure:CALIBRATE",
-        "references": "postprocess.commands.references",
+        "nightly": Listed(
+            "postprocess.commands.measure:NIGHTLY",
+            "Build, run and judge all cases; calibrate first where references are missing.",
+        ),
+        "confirm": Listed(
+            "postprocess.commands.measure:CONFIRM",
+            "Measure again, in a session of its own, what the last night left suspect.",
+        ),
+        "run": Listed(
+            "postprocess.commands.measure:RUN",
+            "Measure and judge a selection of cases; not recorded as a nightly run.",
+        ),
+        "list": Listed(
+            "postprocess.commands.list_cases", "List the cases that would run, with an estimate of the time."
+        ),
+        "report": Listed(
+            "postprocess.commands.report", "Write the report of a session again, and print its verdicts."
+        ),
+        "history": Listed(
+            "postprocess.commands.history",
+            "Show what a case cost night after night, with its band and verdicts.",
+        ),
+        "calibrate": Listed(
+            "postprocess.commands.measure:CALIBRATE", "Measure references; run the launches that are missing."
+        ),
+        "references": Listed(
+            "postprocess.commands.references",
+            "Propose new references from calibrations, list stale ones, plan a calibration.",
+        ),
     },
     "before an upgrade": {
-        "compare": "postprocess.features.compare.command",
-        "dossier": "postprocess.features.compare.dossier",
+        "compare": Listed(
+            "postprocess.features.compare.command",
+            "Validate an MPI upgrade: compare two MPIs or settings by launches taken in turn.",
+        ),
+        "dossier": Listed(
+            "postprocess.features.compare.dossier", "Sign the decision on a comparison, or verify a signed one."
+        ),
     },
     "before a purchase, and after": {},
     "to look closer": {
-        "links": "postprocess.features.links.command",
-        "guidelines": "postprocess.features.guidelines.command",
-        "drift": "postprocess.commands.drift",
-        "alarms": "postprocess.commands.alarms",
+        "links": Listed(
+            "postprocess.features.links.command", "Measure all pairs of nodes; name slow nodes and slow links."
+        ),
+        "guidelines": Listed(
+            "postprocess.features.guidelines.command",
+            "Find operations that lose to other calls with the same result, and settings that help.",
+        ),
+        "drift": Listed("postprocess.commands.drift", "Find steps and slow trends over many nightly runs."),
+        "alarms": Listed(
+            "postprocess.commands.alarms",
+            "Compare the number of past alarms with the number expected by chance; classify alarms.",
+        ),
     },
     "data in and out": {
-        "import": "postprocess.commands.measure:IMPORT",
-        "export": "postprocess.commands.export:EXPORT",
-        "load": "postprocess.commands.export:LOAD",
+        "import": Listed(
+            "postprocess.commands.measure:IMPORT",
+            "Judge, store and report what a site's own ReFrame ran with our checks.",
+        ),
+        "export": Listed("postprocess.commands.export:EXPORT", "Write the results store as CSV."),
+        "load": Listed(
+            "postprocess.commands.export:LOAD",
+            "Load the results store into PostgreSQL; add only sessions that are not there yet.",
+        ),
     },
     "set-up": {
-        "site": "postprocess.commands.site",
-        "setup": "postprocess.commands.setup:SETUP",
-        "doctor": "postprocess.commands.setup:DOCTOR",
-        "lint": "postprocess.commands.lint",
-        "mirror": "postprocess.commands.mirror",
-        "where": "postprocess.commands.where",
-        "test": "postprocess.commands.tests",
+        "site": Listed(
+            "postprocess.commands.site", "Write a site file of this machine, check one, or try one out."
+        ),
+        "setup": Listed(
+            "postprocess.commands.setup:SETUP", "Find or install MPIs and Spack, and build all programs."
+        ),
+        "doctor": Listed(
+            "postprocess.commands.setup:DOCTOR",
+            "Report which MPIs, compilers and Spack were found and what is unusable; build nothing.",
+        ),
+        "lint": Listed("postprocess.commands.lint", "Check site files, reference files and check files."),
+        "mirror": Listed(
+            "postprocess.commands.mirror", "Create or verify a mirror for machines without a network."
+        ),
+        "where": Listed(
+            "postprocess.commands.where", "Print the absolute path of a program of an environment."
+        ),
+        "test": Listed(
+            "postprocess.commands.tests",
+            "Run Plumbline's own tests: a short choice, --all of them, or what pytest is told by further "
+            "words.",
+        ),
     },
 }
 
 
-def list_sections() -> dict[str, dict[str, str]]:
+def list_sections() -> dict[str, dict[str, Listed]]:
     """List the sections with the commands of the core, and behind them those of extensions."""
     sections = {title: dict(commands) for title, commands in CORE.items()}
     for extension in find_extensions():
         for command in extension.commands:
-            sections.setdefault(command.section, {})[command.name] = command.module
+            sections.setdefault(command.section, {})[command.name] = Listed(command.module, command.help)
     return {title: commands for title, commands in sections.items() if commands}
 
 
 SECTIONS = list_sections()
 
-#: The module of each command, in the order of ``--help``.
-COMMANDS = {name: module for section in SECTIONS.values() for name, module in section.items()}
+#: All commands, in the order of ``--help``.
+COMMANDS = {name: listed for section in SECTIONS.values() for name, listed in section.items()}
 
 
 def load_commands(names: Iterable[str] = tuple(COMMANDS)) -> dict[str, ModuleType | Command]:
     """Import the modules of some commands. All of them take seconds, for the libraries they use."""
-    return {name: load_named(COMMANDS[name]) for name in names}
+    return {name: load_named(COMMANDS[name].module) for name in names}
 
 
 def build_parser(names: Iterable[str] = tuple(COMMANDS)) -> Parser:
-    """Create the parser of the command line, with these commands."""
+    """Create the parser of the command line, with what these commands accept; others are only listed."""
     parser = Parser(prog="plumbline", description=DESCRIPTION, example=EXAMPLE, fails=FAILS)
     parser.add_argument("--version", action="version", version=f"Plumbline {VERSION}")
-    add_commands(parser, "name", load_commands(names))
+    lines = {name: listed.help for name, listed in COMMANDS.items()}
+    add_commands(parser, "name", load_commands(names), lines)
     parser.sections = SECTIONS
+    parser.build_whole = build_parser
     return parser
 
 
 def parse_words(words: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line by the parser of its command alone; the whole one knows what is wrong with it.
+    """Parse a command line. Only the module of its own command is imported, and none for all else.
 
     :raises UsageError: for words that no command takes
     """
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
-    if words and words[0] in COMMANDS:
-        try:
-            return build_parser(words[:1]).parse_args(words)
-        except UsageError:
-            pass
-    return build_parser().parse_args(words)
+    return build_parser([word for word in words if word in COMMANDS][:1]).parse_args(words)
 
 
 def exit_on_signal(number: int, _: object) -> None:

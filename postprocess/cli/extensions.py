@@ -26,6 +26,7 @@ class ExtensionCommand:
     name: str
     module: str  #: as :func:`postprocess.cli.parser.add_commands` takes it, or ``module:NAME``
     section: str  #: of ``--help``
+    help: str  #: one line
 
 
 @dataclass(frozen=True)

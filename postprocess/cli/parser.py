@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from postprocess.base.errors import UsageError, find_near_word, propose_word
 from postprocess.base.workdir import WorkDirectory
@@ -120,6 +120,8 @@ class Parser(argparse.ArgumentParser):
         self.seldom: set[str] = set()  #: options that few people need: ``--help`` only names them
         self.instead_of_options = ""  #: what to write where options of other commands are none of this one
         self.sections: Mapping[str, Iterable[str]] = {}  #: of the commands below it, by title
+        #: with the options of all commands, where this one has only those of some
+        self.build_whole: Callable[[], Parser] = lambda: self
         meanings = exit_statuses(fails, others)
         statuses = "\n".join(
             textwrap.fill(f"  {number}  {meaning}", HELP_COLUMNS, subsequent_indent=5 * " ")
@@ -141,7 +143,7 @@ class Parser(argparse.ArgumentParser):
         chosen = find_chosen_parser(self, parsed)
         message = f"unrecognized arguments: {' '.join(rest)}"
         options = [word.partition("=")[0] for word in rest if word.startswith("-")]
-        having = find_commands_with(self, options[0]) if options else {}
+        having = find_commands_with(self.build_whole(), options[0]) if options else {}
         own = chosen._option_string_actions
         if options and options[0] not in having and (near := propose_option(options[0], own)):
             chosen.error(f"{message}; did you mean {near}?")
@@ -265,15 +267,27 @@ def _list_options(parser: argparse.ArgumentParser, command: str = "") -> Iterato
 class Command:
     """A command of a module that has several."""
 
-    help: str  #: one line
     example: str  #: a command line
     fails: str  #: the meaning of exit status 1; empty if it never ends with that
     add_arguments: Callable[[Parser], None]
     run: Callable[[WorkDirectory, argparse.Namespace], int]  #: returns the exit status
     others: Sequence[tuple[int, str]] = ()  #: further exit statuses
+    help: str = ""  #: one line, of a command below another one
 
 
-def add_commands(parser: Parser, dest: str, commands: Mapping[str, ModuleType | Command]) -> None:
+class Listed(NamedTuple):
+    """A command in the list of all: what ``--help`` says of it is told without its libraries."""
+
+    module: str  #: or ``module:NAME``
+    help: str  #: one line
+
+
+def add_commands(
+    parser: Parser,
+    dest: str,
+    commands: Mapping[str, ModuleType | Command],
+    lines: Mapping[str, str] | None = None,
+) -> None:
     """Add commands to a parser, by name, in this order.
 
     A module of one command has what a :class:`Command` has, as ``HELP``, ``EXAMPLE``, ``FAILS``,
@@ -281,16 +295,23 @@ def add_commands(parser: Parser, dest: str, commands: Mapping[str, ModuleType | 
     below it. ``PARSER``, where it has one, holds further parameters of the parser.
 
     :param dest: attribute of the parsed arguments that gets the name of the chosen command
+    :param lines: the line of each command instead of its own, in the order of the commands; those that are
+        here alone are listed without what they accept
     """
     found = parser.add_subparsers(dest=dest, required=True, metavar="COMMAND", title="commands")
-    for name, command in commands.items():
+    for name in lines or commands:
+        command, line = commands.get(name), lines[name] if lines else ""
+        if command is None:
+            found.add_parser(name, help=line)
+            continue
         if isinstance(command, Command):
-            made = _add_parser(found, name, command.help, command.example, command.fails, others=command.others)
+            line = line or command.help
+            made = _add_parser(found, name, line, command.example, command.fails, others=command.others)
             command.add_arguments(made)
             made.set_defaults(run=command.run)
             continue
         how = getattr(command, "PARSER", {})
-        made = _add_parser(found, name, command.HELP, command.EXAMPLE, command.FAILS, **how)
+        made = _add_parser(found, name, line or command.HELP, command.EXAMPLE, command.FAILS, **how)
         if hasattr(command, "COMMANDS"):
             add_commands(made, f"{name}_command", command.COMMANDS)
         else:

@@ -22,7 +22,6 @@ MOST_ALARMS = 20  #: that are listed, the last ones
 WIDTH = 1000  #: of a table in a pipe: no line is folded
 
 
-HELP = "Compare the number of past alarms with the number expected by chance; classify alarms."
 EXAMPLE = "./plumbline alarms --since 2026-11-01"
 FAILS = ""
 

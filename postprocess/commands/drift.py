@@ -20,7 +20,6 @@ from postprocess.report.document import write_document
 DAYS = 365  #: that are looked at unless told otherwise
 
 
-HELP = "Find steps and slow trends over many nightly runs."
 EXAMPLE = "./plumbline drift --since 2026-09-01 --case '*:allreduce*:*'"
 FAILS = "a case became slower and still is"
 

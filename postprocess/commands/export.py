@@ -40,7 +40,6 @@ def run_export(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 EXPORT = Command(
-    "Write the results store as CSV.",
     "./plumbline export --since 2026-11-01 --case '*:bcast:*' --output bcast.csv",
     "",
     add_export_arguments,
@@ -161,10 +160,4 @@ def run_load(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return 0
 
 
-LOAD = Command(
-    "Load the results store into PostgreSQL; add only sessions that are not there yet.",
-    "./plumbline load postgresql://user@host/database",
-    "",
-    add_load_arguments,
-    run_load,
-)
+LOAD = Command("./plumbline load postgresql://user@host/database", "", add_load_arguments, run_load)

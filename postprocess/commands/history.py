@@ -16,7 +16,6 @@ from postprocess.model.case import Case, matches_patterns
 from postprocess.model.verdict import Verdict
 from postprocess.results.query import COUNTING, FRESH, NIGHT_COLUMNS, NIGHTS, Night, read_headlines, read_nights
 
-HELP = "Show what a case cost night after night, with its band and verdicts."
 EXAMPLE = "./plumbline history bcast mpich 1kB"
 FAILS = ""
 MOST_CASES = 20

@@ -20,7 +20,6 @@ from site_configs.validation.site_files import is_site, list_site_names
 
 SITE = "slurm_cluster.py"  #: the site on which a check is tried: it has partitions of many nodes
 
-HELP = "Check site files, reference files and check files."
 EXAMPLE = "./plumbline lint site_configs/mycluster.py reference_data"
 FAILS = "a file has an error"
 

@@ -23,7 +23,6 @@ from site_configs.programs.program import NIGHTLY
 Measured = tuple[tuple[str, str], ...]  #: routines of a job, each with its sizes in words
 MOST_SIZES = 8  #: of a routine that are named one by one
 
-HELP = "List the cases that would run, with an estimate of the time."
 EXAMPLE = "./plumbline list --site mycluster --routine bcast"
 FAILS = ""
 

@@ -52,7 +52,6 @@ def run_night(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 NIGHTLY = Command(
-    "Build, run and judge all cases; calibrate first where references are missing.",
     "./plumbline nightly --site mycluster --json summary.json",
     "a case regressed, failed or has no usable reference (--strict: or is provisional or skipped)",
     add_nightly_arguments,
@@ -66,7 +65,6 @@ def run_confirm(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 CONFIRM = Command(
-    "Measure again, in a session of its own, what the last night left suspect.",
     "./plumbline confirm --site mycluster",
     "a case that was suspect is regressed, failed, or could not be measured again",
     options.add_session,
@@ -94,7 +92,6 @@ def run_selection(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 RUN = Command(
-    "Measure and judge a selection of cases; not recorded as a nightly run.",
     "./plumbline run --routine bcast,reduce_sum --processes 2,4",
     NIGHTLY.fails,
     add_run_arguments,
@@ -203,7 +200,6 @@ def run_calibrate(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 CALIBRATE = Command(
-    "Measure references; run the launches that are missing.",
     "./plumbline calibrate --launches 20 --at-most 5",
     "a case has no usable reference at the end, or its reference would absorb a slowdown",
     add_calibrate_arguments,
@@ -235,7 +231,6 @@ def run_import(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 IMPORT = Command(
-    "Judge, store and report what a site's own ReFrame ran with our checks.",
     "./plumbline import --site /sw/reframe/settings.py ~/.reframe/reports/run-report-7.json",
     "as of nightly",
     add_import_arguments,

@@ -42,11 +42,11 @@ def run_create(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 CREATE = Command(
-    "Gather everything that a machine without a network needs; keep what is there.",
     "./plumbline mirror create /shared/mirror",
     "something could not be fetched",
     add_create_arguments,
     run_create,
+    help="Gather everything that a machine without a network needs; keep what is there.",
 )
 
 
@@ -60,15 +60,14 @@ def run_check(_: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 CHECK = Command(
-    "Verify every file of a mirror, and list what is in it.",
     "./plumbline mirror check /shared/mirror",
     "a file is missing or damaged",
     add_check_arguments,
     run_check,
+    help="Verify every file of a mirror, and list what is in it.",
 )
 
 
-HELP = "Create or verify a mirror for machines without a network."
 EXAMPLE = "./plumbline mirror create /shared/mirror"
 FAILS = "see the commands below"
 

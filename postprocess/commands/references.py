@@ -72,11 +72,11 @@ def run_propose(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 PROPOSE = Command(
-    "Write the reference files that follow from the calibrations, and show what they change.",
     "./plumbline references propose --site mycluster",
     "",
     add_propose_arguments,
     run_propose,
+    help="Write the reference files that follow from the calibrations, and show what they change.",
 )
 
 
@@ -187,11 +187,11 @@ def run_age(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 AGE = Command(
-    "List the references that are stale, and why.",
     "./plumbline references age --site mycluster",
     "a reference is stale",
     add_age_arguments,
     run_age,
+    help="List the references that are stale, and why.",
 )
 
 
@@ -347,11 +347,11 @@ def run_recompute(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 RECOMPUTE = Command(
-    "Compute provisional references anew from the trials in the store; launch nothing.",
     "./plumbline references recompute",
     "",
     add_recompute_arguments,
     run_recompute,
+    help="Compute provisional references anew from the trials in the store; launch nothing.",
 )
 
 
@@ -381,15 +381,14 @@ def run_forget(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 FORGET = Command(
-    "Take back what provisional references have learned from a session.",
     "./plumbline references forget 20261125T020000Z-4711",
     "",
     add_forget_arguments,
     run_forget,
+    help="Take back what provisional references have learned from a session.",
 )
 
 
-HELP = "Propose new references from calibrations, list stale ones, plan a calibration."
 EXAMPLE = "./plumbline references propose"
 FAILS = "see the commands below"
 

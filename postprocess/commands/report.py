@@ -17,7 +17,6 @@ from postprocess.results.store import read_sessions
 from postprocess.results.summary import load_summary
 from postprocess.session.lifecycle.past import read_past, write_site
 
-HELP = "Write the report of a session again, and print its verdicts."
 EXAMPLE = "./plumbline report 20261121T090000Z-1"
 FAILS = "the session ended with 1, or a session cannot be shown (--site)"
 

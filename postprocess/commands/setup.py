@@ -32,11 +32,7 @@ def run_setup(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 SETUP = Command(
-    "Find or install MPIs and Spack, and build all programs.",
-    "./plumbline setup --mpis mpich,openmpi",
-    "a program could not be built",
-    add_setup_arguments,
-    run_setup,
+    "./plumbline setup --mpis mpich,openmpi", "a program could not be built", add_setup_arguments, run_setup
 )
 
 
@@ -117,10 +113,4 @@ def run_doctor(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return set_up(work, arguments, lambda *_: 0)
 
 
-DOCTOR = Command(
-    "Report which MPIs, compilers and Spack were found and what is unusable; build nothing.",
-    "./plumbline doctor --mpis mpich,openmpi",
-    "",
-    add_setup_arguments,
-    run_doctor,
-)
+DOCTOR = Command("./plumbline doctor --mpis mpich,openmpi", "", add_setup_arguments, run_doctor)

@@ -64,11 +64,11 @@ def run_new(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 NEW = Command(
-    "Look at this machine and write a site file, for you to read and correct.",
     "./plumbline site new mycluster",
     "",
     add_new_arguments,
     run_new,
+    help="Look at this machine and write a site file, for you to read and correct.",
 )
 
 
@@ -104,11 +104,11 @@ def run_try(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 TRY = Command(
-    "Launch two processes on every partition with every MPI, and report what works.",
     "./plumbline site try mycluster",
     "a launch does not work",
     add_try_arguments,
     run_try,
+    help="Launch two processes on every partition with every MPI, and report what works.",
 )
 
 
@@ -228,7 +228,6 @@ def build_mpi(entry: Mapping[str, Any]) -> Mpi:
     return Mpi(entry["name"], extras["family"], "", extras["library"], "", "", extras["mpicc"], mpiexec, module)
 
 
-HELP = "Write a site file of this machine, check one, or try one out."
 EXAMPLE = "./plumbline site new mycluster"
 FAILS = "see the commands below"
 

@@ -17,7 +17,6 @@ from postprocess.cli.parser import Parser
 from postprocess.setup import prepare_machine
 from site_configs.schema.variables import HOME
 
-HELP = "Run Plumbline's own tests: a short choice, --all of them, or what pytest is told by further words."
 EXAMPLE = "./plumbline test tests/unit -k parser"
 FAILS = "a test failed; other values are pytest's"
 PARSER = {"add_help": False, "prefix_chars": "\0"}  #: options go to pytest

@@ -8,7 +8,6 @@ from postprocess.cli.parser import WHERE, Parser
 from site_configs.mpi import inventory
 from spack_envs.installation import read_program
 
-HELP = "Print the absolute path of a program of an environment."
 EXAMPLE = "./plumbline where mpicc --environment mpich-5_0_2"
 FAILS = ""
 

@@ -4,35 +4,38 @@ import ctypes
 import os
 import select
 import signal
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from types import FrameType, ModuleType, SimpleNamespace
+from copy import deepcopy
+from types import SimpleNamespace
+from typing import Any
 
+from site_configs.reframe_loading import load_reframe
 from site_configs.schema.variables import SESSION
 
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 
-def find_callers_quickly() -> None:
-    """Make ReFrame find the user of a deprecated variable from stack frames alone.
+def copy_variables_quickly() -> None:
+    """Let ReFrame copy the variables of a test for each derived class in a sixth of the time.
 
-    It reads the source behind each frame even if no warning follows: 20 ms per test and per line of its log,
-    which is half of the time of a dry run.
+    It copies all 42 of them for each class, which takes a sixth of the time of a dry run. It also copies their
+    types, which never change, and uses the generic protocol for objects that do not define their own.
     """
-    from reframe.core import warnings
+    from reframe.core import fields, variables
 
-    def stack() -> Iterator[SimpleNamespace]:
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            yield SimpleNamespace(frame=frame)
-            frame = frame.f_back
+    def copy_variable(variable: Any, memo: dict[int, Any]) -> Any:
+        copied = memo[id(variable)] = object.__new__(type(variable))
+        for name in variables.TestVar.__slots__:
+            try:
+                value = object.__getattribute__(variable, name)
+            except AttributeError:  # has no name or owner yet
+                continue
+            object.__setattr__(copied, name, deepcopy(value, memo))
+        return copied
 
-    def find_module(frame: FrameType) -> ModuleType | None:
-        return sys.modules.get(frame.f_globals.get("__name__", ""))
-
-    warnings.inspect = SimpleNamespace(stack=stack, getmodule=find_module)
+    fields.TypedField.__deepcopy__ = lambda field, _: field
+    variables.TestVar.__deepcopy__ = copy_variable
 
 
 HOME = "${HOME}/"  #: prefix of ReFrame's own defaults
@@ -96,9 +99,10 @@ if __name__ == "__main__":
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
     # It would leave its first log in /tmp whenever it refuses something. Jobs keep their TMPDIR.
     tempfile.tempdir = os.environ[SESSION]
-    from reframe.frontend.cli import main  # takes a moment, in which a driver may die
+    load_reframe()  # takes a moment, in which a driver may die
+    from reframe.frontend.cli import main
 
-    find_callers_quickly()
+    copy_variables_quickly()
     disable_expansion()
     look_up_only_what_logs_show()
     end_pauses_at_exits()

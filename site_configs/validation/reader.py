@@ -1,17 +1,13 @@
 """Read a site file and collect all of its faults, whereas ReFrame stops at the first one.
 
-  python -m site_configs.validation.reader FILE RESULT
-
-It runs in a separate process, because a site file is a program and may do anything. The contents are written to
-RESULT as JSON. ``site_configs.validation.rules`` judges them.
+``reader_main`` runs as a separate process, because a site file is a program and may do anything.
+``site_configs.validation.rules`` judges the contents.
 """
 
-import ctypes
 import functools
 import inspect
 import json
 import runpy
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,8 +48,6 @@ def find_changes(made: Any, now: Any, where: str = "") -> Iterator[str]:
 
 #: Arguments that are lists: a text instead of one would be taken letter by letter.
 LISTS = ("access", "environments", "hostnames", "modules", "partitions")
-
-SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 #: The functions and classes of which a site file consists.
 PIECES = ("environment", "partition", "site", "Topology")
@@ -255,12 +249,6 @@ class Reader:
 
 
 def main(path: str, result: str) -> None:
-    """Read one site file and write down its contents."""
+    """Read one site file and write down what it says, as JSON."""
     reading = Reader(Path(path)).read()
     Path(result).write_text(json.dumps(asdict(reading), default=str))
-
-
-if __name__ == "__main__":
-    # An endless file must not outlive the process that reads it.
-    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    main(*sys.argv[1:])

@@ -95,7 +95,7 @@ def read_site(work: WorkDirectory, path: Path, only_looking: bool = False) -> Si
         if only_looking:
             write_request(Path(scratch), ReframeRequest(shell={}, only_looking=True))
             variables[SESSION] = scratch
-        reader = start_module(work.source, "site_configs.validation.reader")
+        reader = start_module(work.source, "site_configs.validation.reader_main")
         command = [*reader, str(path), str(result)]
         code, left = run_isolated(command, work.source, variables, errors)
         if code is None:

@@ -80,7 +80,6 @@ def is_compared(launch: PlannedLaunch, case: Case) -> bool:
 TAG = "agree"
 ELEMENT = 4  #: bytes; OSU and IMB send whole floats
 
-HELP = "Compare mpicost, OSU and IMB with each other; name the program that differs."
 EXAMPLE = "./plumbline agree --routine bcast --bytes 8,65536"
 FAILS = "programs disagree, or a case could not be compared"
 

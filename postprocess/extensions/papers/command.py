@@ -282,7 +282,6 @@ PAPERS = {
 }
 
 
-HELP = "Show sessions in the tables and figures of the papers."
 EXAMPLE = "./plumbline papers --against t3e --processes 128"
 FAILS = ""
 MODELLED = "taboada"  #: the paper that holds a model against what a network can do

@@ -136,11 +136,11 @@ def run_compare(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 COMPARE = Command(
-    "Show sealed offers side by side: must rows, scores, ratios, means over common rows.",
     "./plumbline offer compare A.tar B.tar --rules rules.toml --signers allowed_signers",
     "no offer keeps every must row without a violation",
     add_compare_arguments,
     run_compare,
+    help="Show sealed offers side by side: must rows, scores, ratios, means over common rows.",
 )
 
 
@@ -249,12 +249,12 @@ def run_check(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 CHECK = Command(
-    "Check rules and tell what they cost on a site, or check an offer or acceptance.",
     "./plumbline offer check rules.toml --site mycluster --partition cpu",
     "the rules have a fault, the offer or acceptance a violation, or the machine is not accepted",
     add_check_arguments,
     run_check,
     ((3, "a row of the acceptance is undecided"),),
+    help="Check rules and tell what they cost on a site, or check an offer or acceptance.",
 )
 
 
@@ -362,7 +362,6 @@ def run_accept(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 ACCEPT = Command(
-    "Hold a delivered machine against a sealed offer: each row met, missed, undecided or not run.",
     "./plumbline accept A.tar --site delivered --signers allowed_signers --key ~/.ssh/id_ed25519",
     "a row is missed or was not run, or a run rule was broken",
     add_accept_arguments,

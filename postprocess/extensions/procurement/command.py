@@ -61,11 +61,11 @@ def run_new(_: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 NEW = Command(
-    "Write a commented set of rules to start from.",
     "./plumbline offer new rules.toml --set osu",
     "",
     add_new_arguments,
     run_new,
+    help="Write a commented set of rules to start from.",
 )
 
 
@@ -137,11 +137,11 @@ def list_next_steps(
 
 
 RUN = Command(
-    "Measure what rules ask for, into one folder; the same command goes on where it stopped.",
     "./plumbline offer run rules.toml --site bidder --output offer",
     "the offer has a violation",
     add_run_arguments,
     run_measure,
+    help="Measure what rules ask for, into one folder; the same command goes on where it stopped.",
 )
 
 
@@ -170,11 +170,11 @@ def run_sheet(_: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 SHEET = Command(
-    "Write the form of an offer as CSV, spreadsheet and page; or read back what was typed.",
     "./plumbline offer sheet offer --read offer/offer.xlsx",
     "a cell was altered, is impossible, or nothing was typed where something must be",
     add_sheet_arguments,
     run_sheet,
+    help="Write the form of an offer as CSV, spreadsheet and page; or read back what was typed.",
 )
 
 
@@ -243,11 +243,11 @@ def run_seal(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 SEAL = Command(
-    "Sign an offer and pack it into one file.",
     "./plumbline offer seal offer --key ~/.ssh/id_ed25519 --output A.tar",
     "the offer has a violation",
     add_seal_arguments,
     run_seal,
+    help="Sign an offer and pack it into one file.",
 )
 
 
@@ -301,15 +301,14 @@ def run_references(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 REFERENCES = Command(
-    "Enter the launches of an accepted machine in the ledger, for ./plumbline references propose.",
     "./plumbline offer references accept",
     "the launches broke a run rule, or are none of the delivered machine",
     add_references_arguments,
     run_references,
+    help="Enter the launches of an accepted machine in the ledger, for ./plumbline references propose.",
 )
 
 
-HELP = "Write and check the rules of a procurement; measure, fill in, seal and compare offers."
 EXAMPLE = "./plumbline offer new rules.toml"
 FAILS = "see the commands below"
 

@@ -222,7 +222,6 @@ def publish_page(
     return 0 if page.scores.passed else 1
 
 
-HELP = "Inject slowdowns into nightly runs; report detection rates and false alarms."
 EXAMPLE = "./plumbline selftest --nights 10 --unchanged 40"
 FAILS = "a plant was missed too often, or there were too many false alarms"
 

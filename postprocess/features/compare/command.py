@@ -25,7 +25,6 @@ from postprocess.session.lifecycle.injections import IDLE, INJECTION_KINDS, list
 from postprocess.setup import build_named_source
 from site_configs.mpi.family import DEFAULT_FAMILIES, is_prefix, is_used_otherwise, parse_mpi_word
 
-HELP = "Validate an MPI upgrade: compare two MPIs or settings by launches taken in turn."
 EXAMPLE = "./plumbline compare mpich@4.3.2 mpich@5.0.2 --program mpicost --seconds 900"
 FAILS = "a case is slower, broken or missing on the new side"
 PARSER = {"others": ((3, "undecided, or void because the machine changed"),)}

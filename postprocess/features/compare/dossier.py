@@ -83,11 +83,11 @@ def run_sign(_: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 SIGN = Command(
-    "Accept or reject what a comparison says, and sign the dossier with all that it rests on.",
     "./plumbline dossier sign DIR --accept --key ~/.ssh/id_ed25519",
     "",
     add_sign_arguments,
     run_sign,
+    help="Accept or reject what a comparison says, and sign the dossier with all that it rests on.",
 )
 
 
@@ -128,11 +128,11 @@ def run_verify(_: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 VERIFY = Command(
-    "Verify who signed a dossier, that nothing in it changed, and that its waivers hold.",
     "./plumbline dossier verify DIR --signers allowed_signers",
     "a file or page was changed, went or came, a decision would not be signed, or a waiver is over",
     add_verify_arguments,
     run_verify,
+    help="Verify who signed a dossier, that nothing in it changed, and that its waivers hold.",
 )
 
 
@@ -142,7 +142,6 @@ def list_unchecked(folder: Path) -> list[str]:
     return [f"{name}: as it was signed; nothing here computes it" for name in names]
 
 
-HELP = "Sign the decision on a comparison, or verify a signed one."
 EXAMPLE = "./plumbline dossier sign compare/20261123T120000Z --accept --key ~/.ssh/id_ed25519"
 FAILS = "see the commands below"
 

@@ -370,7 +370,6 @@ def list_failures(results: Sequence[CaseResult]) -> list[str]:
     return sorted(lines)
 
 
-HELP = "Find operations that lose to other calls with the same result, and settings that help."
 EXAMPLE = "./plumbline guidelines --environment openmpi-5_0_11 --routine bcast,bcast_as_sends"
 FAILS = "a launch failed, or --strict and a guideline is violated"
 

@@ -37,7 +37,6 @@ from postprocess.session.lifecycle.context import (
 
 TAG = "links"
 
-HELP = "Measure all pairs of nodes; name slow nodes and slow links."
 EXAMPLE = "./plumbline links --site mycluster --nodes 16"
 FAILS = "a node or a link is slow, or pairs could not be measured"
 

@@ -88,10 +88,25 @@ def test_a_command_loads_its_own_libraries_only() -> None:
     assert not {"postprocess.extensions.procurement.command", "matplotlib"} & loaded
 
 
+@pytest.mark.parametrize("words", [["--version"], ["help"], ["frobnicate"]])
+def test_the_list_of_commands_is_shown_without_any_of_them(words: list[str]) -> None:
+    loaded = list_loaded(f"main('', '/tmp', {words})")
+    assert "postprocess.main" in loaded
+    assert not {"postprocess.cli.options", "numpy", "polars", "rich", "msgspec"} & loaded
+
+
+def test_what_is_wrong_with_a_command_is_told_without_the_others() -> None:
+    loaded = list_loaded("main('', '/tmp', ['history'])")
+    assert "postprocess.commands.history" in loaded
+    assert not {"postprocess.commands.measure", "matplotlib"} & loaded
+
+
 def list_loaded(call: str) -> set[str]:
     """Modules that are loaded after a call of a function of the command line."""
-    told = f"import sys; from postprocess import main; main.{call}; print(*sys.modules)"
-    command = [sys.executable, "-c", told]
+    told = (
+        "import atexit, sys; from postprocess import main; atexit.register(lambda: print(*sys.modules)); main."
+    )
+    command = [sys.executable, "-c", told + call]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 

@@ -29,7 +29,7 @@ def installed(monkeypatch: pytest.MonkeyPatch):
 def test_each_extension_beside_the_core_brings_its_commands():
     brought = [command for each in find_extensions() for command in each.commands]
     assert {each.name for each in brought} == {"accept", "agree", "offer", "papers", "selftest"}
-    assert all(COMMANDS[each.name] == each.module for each in brought)
+    assert all(COMMANDS[each.name].module == each.module for each in brought)
 
 
 def test_an_installed_extension_is_found(installed):

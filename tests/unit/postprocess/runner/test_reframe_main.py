@@ -1,14 +1,9 @@
 """What ReFrame's own process does otherwise than ReFrame."""
 
-import inspect
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-from reframe.core import warnings
-
-from postprocess.runner.reframe_main import find_callers_quickly
 from tests.support.paths import ROOT
 
 SHOW = """
@@ -28,16 +23,6 @@ def test_reframe_takes_a_path_as_it_is(tmp_path: Path) -> None:
     ended = subprocess.run(words, cwd=ROOT, env=home, capture_output=True, text=True, check=True)
     assert ended.stdout == f"{path} {path} /home/me/.reframe\n"
     assert not (tmp_path / "run").exists()
-
-
-def test_a_deprecated_use_is_told_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no source is read to find out: ReFrame asks at each test that it makes."""
-    monkeypatch.setattr(warnings, "inspect", warnings.inspect)
-    monkeypatch.setattr(inspect, "stack", None)
-    find_callers_quickly()
-    with pytest.warns(warnings.ReframeDeprecationWarning) as told:
-        warnings.user_deprecation_warning("old")
-    assert [each.filename for each in told] == [__file__]
 
 
 PAUSES = """
@@ -62,3 +47,50 @@ def test_a_pause_ends_when_a_job_does_and_not_by_a_look_at_a_queue() -> None:
     words = [sys.executable, "-c", PAUSES]
     ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     assert ended.stdout == "True\nTrue True True\n"
+
+
+VARIABLES = """
+import sys
+import reframe as rfm
+from reframe.core.builtins import variable
+from postprocess.runner.reframe_main import copy_variables_quickly
+if sys.argv[1:]:
+    copy_variables_quickly()
+
+class Above(rfm.RegressionTestPlugin):
+    told = variable(list, value=["a"])
+    also = variable(alias=told)
+    open = variable(int)
+
+class Below(Above):
+    also = ["b"]
+    open = 3
+
+class Beside(Above):
+    told += ["c"]
+
+for each in (Above, Below, Beside):
+    print(each.told, each.also, each._rfm_var_space["open"].is_defined())
+try:
+    Beside.open = "x"
+except TypeError as error:
+    print(error)
+"""
+
+
+def test_a_class_has_variables_of_its_own(tmp_path: Path) -> None:
+    """As with ReFrame's own copies."""
+    script = tmp_path / "classes.py"
+    script.write_text(VARIABLES)
+    usual, quick = (
+        subprocess.run(
+            [sys.executable, str(script), *words],
+            env={"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for words in ([], ["quickly"])
+    )
+    assert usual == quick
+    assert quick.startswith("['a'] ['a'] False\n['b'] ['b'] True\n['a', 'c'] ['a', 'c'] False\n")
