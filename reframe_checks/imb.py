@@ -36,7 +36,7 @@ from site_configs.topology.machine import compute_flush_bytes, read_machine
 MPI1, NBC, RMA, MT, IO = "IMB-MPI1", "IMB-NBC", "IMB-RMA", "IMB-MT", "IMB-IO"
 ON_REQUEST = (MT, IO)  #: they keep their buffers, and not every installed IMB has them
 WARMUPS = 10  #: untimed calls of IMB-MT
-FILES = "IMB_out IMB_out_*"  #: of IMB-IO, in the directory where it is started
+FILES = "IMB_out IMB_out_*"  #: files of IMB-IO, in the directory where it is started
 INT = 4  #: bytes of IMB-MT's elements
 FLOAT = 4  #: bytes; the least for a reduction
 LEAST_ROTATION = 64  #: megabytes

@@ -129,7 +129,7 @@ class ExternalPackage:
     spec: str
     prefix: str
     compilers: dict[str, str] = field(default_factory=dict)
-    modules: tuple[str, ...] = ()  #: that Spack loads when it builds with it
+    modules: tuple[str, ...] = ()  #: modules that Spack loads when it builds with it
 
 
 def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPackage, ...]:
@@ -207,7 +207,7 @@ class SpackEnvironment:
     """A Spack environment that is ready for ``spack -e DIRECTORY install``."""
 
     directory: Path
-    prefix: Path  #: of the MPI, as Spack gets it
+    prefix: Path  #: prefix of the MPI, as Spack gets it
     changed: bool  #: whether it will be solved again
 
     @property

@@ -359,7 +359,7 @@ COLUMNS = ("key", "launch", "t_max", "late", "dropped")
 class Recomputed:
     """The changes of the ledger: shifts of values, as logarithms, and launches without trials."""
 
-    moved: dict[str, list[float]]  #: by key of the case, changed ones only
+    moved: dict[str, list[float]]  #: values by key of the case, changed ones only
     launches: int
     without_trials: int
 

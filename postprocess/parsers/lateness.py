@@ -7,7 +7,7 @@ from postprocess.model.measurement import Interruption, Lateness, RankLateness
 
 KEY = "lateness"
 MOST_KEPT = 12  #: interruptions in a list (``DETOURS_KEPT`` in ``noise.h``)
-SIZES = 2  #: of messages (``reach.h``)
+SIZES = 2  #: number of message sizes (``reach.h``)
 SLACK = 1e-6  #: relative, for sums of rounded numbers
 
 

@@ -56,10 +56,10 @@ RUN_ALPHA = 1e-5
 FALSE_CALLS = 5e-5
 #: Standard deviations at which a single session is reported: more than sessions ever differ
 GROSS = 7.0
-GROSS_FLOOR = 0.3  #: and the smallest such deviation, as a fraction of the center
+GROSS_FLOOR = 0.3  #: the smallest such deviation, as a fraction of the center
 #: standard deviations of the mean of sessions from which on the reference does not learn from them
 LEANING = 2.0
-FARTHEST = 8.0  #: of the shared deviates, in their standard deviations
+FARTHEST = 8.0  #: farthest shared deviates, in their standard deviations
 LEAST_TAIL = 1e-12  #: probability of the spreads left out, on either side
 #: numbers of deviates and spreads in the integral; more do not change the shown digits
 SHARED, SPREADS = (41, 49)
@@ -70,7 +70,7 @@ class SlowRun:
     """The last sessions of a case, each beyond the limit for their number, on the logarithm."""
 
     sessions: int
-    mean: float  #: of their deviations
+    mean: float  #: mean of their deviations
     limit: float
 
 

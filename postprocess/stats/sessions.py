@@ -23,8 +23,8 @@ from postprocess.model.case import Case
 from postprocess.model.reference import Reference, SessionEvidence
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 
-FARTHEST = 8.0  #: of the values, in their standard deviations
-POINTS = 801  #: of the normal distribution, in the integral for the median
+FARTHEST = 8.0  #: farthest values, in their standard deviations
+POINTS = 801  #: points of the normal distribution, in the integral for the median
 
 
 @cache
