@@ -228,7 +228,7 @@ def write_environment(
 
     :param work: work directory; everything is below its folder ``spack``
     :param source: root of Plumbline's sources
-    :param sources: of a mirror, which Spack tries first
+    :param sources: sources of a mirror, which Spack tries first
     :raises SpackEnvironmentError: if it cannot be made on this machine, in one line.
     """
     layout = SpackLayout(work)

@@ -211,7 +211,7 @@ def check_one_node_set(sample: CaseSample) -> list[Mark]:
 def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:
     """Find the nodes that all launches ran on; empty if they differ or had no choice.
 
-    :param nodes: of the partition; if 0 for unknown, many launches on several nodes are reported
+    :param nodes: nodes of the partition; if 0 for unknown, many launches on several nodes are reported
     """
     sets = {tuple(sorted(names)) for names in hosts}
     if len(hosts) < 2 or len(sets) != 1:

@@ -55,9 +55,9 @@ def find_stale(
 ) -> list[StaleFinding]:
     """Find what is stale in one reference file, the stale cases first.
 
-    :param nights: by key, of cases measured since their calibration
+    :param nights: nights by key, of cases measured since their calibration
     :param days: after which a reference is old
-    :param nodes: of the partition; 0 if unknown
+    :param nodes: number of nodes of the partition; 0 if unknown
     """
     findings: list[StaleFinding] = []
     for group in group_calibrations(place, known, origin):

@@ -96,7 +96,7 @@ OF_A_TRIAL = ("--references", "--set-env", "--oversubscribe")
 def select_words(command: Sequence[str], flags: Mapping[str, bool]) -> list[str]:
     """Select these flags and their values from the words of a command.
 
-    :param flags: by flag, whether it takes a value
+    :param flags: whether each flag takes a value
     """
     selected: list[str] = []
     words = iter(command)

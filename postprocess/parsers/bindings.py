@@ -29,7 +29,7 @@ class Exchange:
 def read_exchange(output: str, library: str, sizes: Sequence[int] = ()) -> Exchange:
     """Read the output of a start, which must be complete and correct.
 
-    :param sizes: in bytes, rising; if empty, those of the ping-pong
+    :param sizes: sizes in bytes, rising; if empty, those of the ping-pong
     :raises RecordError: for any fault, in one line
     """
     lines = [line.split() for line in output.splitlines() if line.strip()]

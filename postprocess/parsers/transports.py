@@ -108,7 +108,7 @@ def judge_packets(pairs: str, packets: int) -> list[TransportPath]:
 def read_line(line: str, fabrics: set[str]) -> Iterator[TransportPath]:
     """Yield the transports in one line.
 
-    :param fabrics: of Intel MPI, from the names of its tuning files
+    :param fabrics: fabrics of Intel MPI, from the names of its tuning files
     """
     quoted = STAMP.sub("", line.strip())[:MOST_LETTERS]
     if match := UCX.search(line):

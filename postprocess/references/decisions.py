@@ -181,7 +181,7 @@ def lint_expected_file(path: Path, today: date, cases: Sequence[Case] | None = N
 def parse_expected_file(path: Path, today: date | None = None) -> tuple[list[ExpectedFailure], list[str]]:
     """Parse the sound rows of a file, and find all of its faults.
 
-    :param today: from which ``expires`` may not be too far; None for today, UTC.
+    :param today: day from which ``expires`` may not be too far; None for today, UTC.
     """
     try:
         text = read_text(path, "restore or remove the file")

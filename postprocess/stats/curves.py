@@ -190,7 +190,7 @@ def find_switches(
 ) -> list[Switch]:
     """Find the steps between segments.
 
-    :param sizes: in bytes, rising, with their ``times`` in seconds
+    :param sizes: sizes in bytes, rising, with their ``times`` in seconds
     :param error: relative standard error of a time
     """
     x, y = check_times(sizes, times)
@@ -218,7 +218,7 @@ class FreeLine:
 
     start: float  #: seconds
     slope: float  #: seconds per byte
-    #: of both, shape (2, 2), for a relative error of 1 of each time
+    #: covariance of both, shape (2, 2), for a relative error of 1 of each time
     covariance: NDArray[np.float64]
 
     def time(self, size: float) -> float:

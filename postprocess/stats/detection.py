@@ -168,7 +168,7 @@ class Scatter:
     def screened(self, distance: float, shift: float = 0.0) -> float:
         """Compute the probability that the value of a case slower by ``shift`` is beyond a limit.
 
-        :param distance: of the limit from the center of the reference, on the logarithm
+        :param distance: distance of the limit from the center of the reference, on the logarithm
         """
         if self.deviation == 0:
             return float(shift > distance)
@@ -190,7 +190,7 @@ def compute_detectable_slowdown(
 
     :param median_of: launches of each session, whose median is its value
     :param sessions: independent sessions from the first slow night on; one detects a gross slowdown only
-    :param resolution: of the timer or of printed values, in the unit of the reference
+    :param resolution: resolution of the timer or of printed values, in the unit of the reference
     """
     if is_blind(reference):
         return None
@@ -287,7 +287,7 @@ def compute_tail(chances: Sequence[float], count: int) -> float:
 
     The distribution is exact (Poisson's binomial), computed by convolution.
 
-    :param chances: of each event, from 0 to 1
+    :param chances: probability of each event, from 0 to 1
     """
     if count <= 0:
         return 1.0
