@@ -36,7 +36,7 @@ from site_configs.topology.machine import compute_flush_bytes, read_machine
 MPI1, NBC, RMA, MT, IO = "IMB-MPI1", "IMB-NBC", "IMB-RMA", "IMB-MT", "IMB-IO"
 ON_REQUEST = (MT, IO)  #: they keep their buffers, and not every installed IMB has them
 WARMUPS = 10  #: untimed calls of IMB-MT
-FILES = "IMB_out IMB_out_*"  #: of IMB-IO, in the directory where it is started
+FILES = "IMB_out IMB_out_*"  #: files of IMB-IO, in the directory where it is started
 #: IMB-IO reads as many times before it starts the clock as after, from a file of at most 50 calls of the
 #: largest size. A read beyond the end of the file returns nothing, in less than a microsecond.
 CALLS_OF_A_FILE = 50

@@ -12,7 +12,8 @@ from pathlib import Path
 
 PACKAGES = ("postprocess", "reframe_checks", "site_configs", "spack_envs")
 ROOT = Path(__file__).resolve().parent.parent
-NEEDED = ("numpy", "scipy", "msgspec")  #: by sites and checks, in addition to what ReFrame itself needs
+#: packages that sites and checks need in addition to those of ReFrame itself
+NEEDED = ("numpy", "scipy", "msgspec")
 
 
 class PackagesBesideChecks(MetaPathFinder):

@@ -234,7 +234,7 @@ def _add_launchers(
 
     A batch system's launcher needs the job, and so do several nodes.
 
-    :param launchers: by environment of the site
+    :param launchers: launchers by environment of the site
     """
     from_mpi = [is_own_launcher(launchers[name]) for name in partition["environs"] if name in launchers]
     several = partition["extras"]["nodes"] > 1

@@ -91,7 +91,7 @@ MEMORY_DEFAULT = 500_000_000
 TRIALS = 2  #: one trial is enough; the first is dropped as everywhere
 #: Partners in ping-pong: near, increasingly far, and the last of the papers' 128.
 PEERS = [1, 4, 16, 64, 127]
-TIME_LIMIT = "1800s"  #: of a launch; simulating 1,024 processes takes minutes
+TIME_LIMIT = "1800s"  #: limit of a launch; simulating 1,024 processes takes minutes
 
 
 @register_launcher("smpirun")

@@ -14,9 +14,9 @@ from postprocess.base.records import read_record
 from site_configs.programs.program import PRODUCTS, find_product
 from spack_envs.layout import SourceError, SpackEnvironmentError
 
-DIGEST = Path("share", "mpicost", "sources.sha256")  #: of an installed mpicost
+DIGEST = Path("share", "mpicost", "sources.sha256")  #: digest in an installed mpicost
 RECORD = Path("share", "plumbline", "build.json")
-FAILURE = "failure.json"  #: in the folder of a failed build: the kind of failure
+FAILURE = "failure.json"  #: file in the folder of a failed build: the kind of failure
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class BuiltBinary:
 
     environment: str
     name: str
-    path: str  #: of the executable, or of the folder with the executables
+    path: str  #: path of the executable, or of the folder with the executables
     spec: str  #: Spack's package with its hash; ``cmake``, ``site`` or ``wheel`` for other sources
     version: str = UNKNOWN
     compiler: str = UNKNOWN

@@ -20,9 +20,9 @@ from site_configs.mpi.family import PACKAGES
 from site_configs.programs.program import PRODUCTS
 
 ERROR = re.compile(r"^==> Error: (.*)")
-TELLING = ("error: ", "*** ")  #: in messages of compilers, configure and make
+TELLING = ("error: ", "*** ")  #: marks of errors in messages of compilers, configure and make
 FOLD = re.compile(r"\n {11}")  #: where Spack folds a long line in its extract of a log
-NUMBER = re.compile(r"^\s*(?:>>)?\s*\d+\s+")  #: of a line in Spack's extract of a log
+NUMBER = re.compile(r"^\s*(?:>>)?\s*\d+\s+")  #: line number in Spack's extract of a log
 ADDRESS = re.compile(r"\b(?:https?|ftp|file|ssh|git)://[^\s'\"]+[^\s'\":,.]")
 UNFETCHED = "All fetchers failed"  #: Spack's words if no address has a source
 UNSOLVED = "failed to concretize"  #: Spack's words if a request has no solution

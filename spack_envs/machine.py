@@ -129,7 +129,7 @@ class ExternalPackage:
     spec: str
     prefix: str
     compilers: dict[str, str] = field(default_factory=dict)
-    modules: tuple[str, ...] = ()  #: that Spack loads when it builds with it
+    modules: tuple[str, ...] = ()  #: modules that Spack loads when it builds with it
 
 
 def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPackage, ...]:
@@ -207,7 +207,7 @@ class SpackEnvironment:
     """A Spack environment that is ready for ``spack -e DIRECTORY install``."""
 
     directory: Path
-    prefix: Path  #: of the MPI, as Spack gets it
+    prefix: Path  #: prefix of the MPI, as Spack gets it
     changed: bool  #: whether it will be solved again
 
     @property
@@ -228,7 +228,7 @@ def write_environment(
 
     :param work: work directory; everything is below its folder ``spack``
     :param source: root of Plumbline's sources
-    :param sources: of a mirror, which Spack tries first
+    :param sources: sources of a mirror, which Spack tries first
     :raises SpackEnvironmentError: if it cannot be made on this machine, in one line.
     """
     layout = SpackLayout(work)

@@ -230,7 +230,7 @@ def find_package_folder(package: str) -> str:
 
 
 OLDEST = (1, 0)
-REFUSED = "spack-refused.json"  #: in the work directory
+REFUSED = "spack-refused.json"  #: file in the work directory
 VERSION = re.compile(r"(\d+)\.(\d+)\S*")
 
 

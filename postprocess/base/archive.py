@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 
-MOST_FILES = 50_000  #: in an archive; the same limit holds for folders
+MOST_FILES = 50_000  #: most files in an archive; the same limit holds for folders
 LONGEST = 4096  #: bytes of a name
 DEEPEST = 12  #: levels of folders in a name
 MAGIC = slice(257, 262)  #: where the first block of a tar archive has its magic

@@ -59,7 +59,7 @@ def parse_decimal(text: str) -> float:
     return value
 
 
-DASH = "-"  #: in place of a missing number
+DASH = "-"  #: replaces a missing number
 ALIKE = 1e-9  #: relative difference below which two values count as equal
 #: By unit: the factor to the unit that people read, and the name of that unit.
 SHOWN: dict[str, tuple[float, str]] = {SECONDS: (1e6, "us"), MEGABYTES: (1.0, "MB/s"), RATIO: (1.0, "x C")}
@@ -255,7 +255,7 @@ def wrap_all(sentences: Iterable[str], indent: str = "", command: str = "") -> l
     return lines
 
 
-DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"  #: of all dates, which are in UTC
+DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"  #: format of all dates, which are in UTC
 #: The same as a pattern: Python's parser accepts other forms too.
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -282,7 +282,7 @@ NAMES = re.compile(r'(?<=\bid=")[^"]+|(?<=href="#)[^"]+|(?<=url\(#)[^)]+')
 #: Coordinates of a picture may be rounded differently.
 PICTURE = re.compile(r"<svg .*?</svg>", re.S)
 COORDINATE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
-NEAR = 0.11  #: of two coordinates, which have one decimal
+NEAR = 0.11  #: greatest difference between two equal coordinates, which have one decimal
 
 
 def is_same(ours: Any, theirs: Any) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from postprocess.base.errors import UsageError
 
-EXPANDED = "$`"  #: by ReFrame, even in single quotes
+EXPANDED = "$`"  #: characters that ReFrame expands even in single quotes
 CODED = EXPANDED + "\\'"
 
 

@@ -28,7 +28,7 @@ ARMOR = re.compile(
 MAGIC = b"SSHSIG" + struct.pack(">I", 1)
 LARGEST_SIGNATURE = 1 << 16  #: bytes; an RSA signature of 16384 bits has 6 kB
 LARGEST_SIGNERS = 1 << 24
-LINE = re.compile(r"[0-9a-f]{64}  (.+)")  #: of a manifest
+LINE = re.compile(r"[0-9a-f]{64}  (.+)")  #: a line of a manifest
 #: A line of allowed signers: name, options, type of key, key.
 SIGNER = re.compile(r"\s*[^\s#]\S*\s(.*\s)?(ssh|ecdsa|sk)-[a-z0-9@.-]+\s+[A-Za-z0-9+/=]{20,}(\s.*)?")
 

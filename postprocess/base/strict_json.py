@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NOT_FINITE = re.compile(r"[-+]?(nan|inf)", re.IGNORECASE)
-LARGEST = 1e150  #: of a number with a point; beyond it a product may overflow
+LARGEST = 1e150  #: largest number with a point; a product of larger ones may overflow
 INTEGER_DIGITS = 20  #: enough for 64 bits, without the sign
 INTEGER_LIMIT = 2**63
 SHOWN = 60  #: characters of a wrong value that an error quotes

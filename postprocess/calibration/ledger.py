@@ -31,7 +31,7 @@ from site_configs.topology.machine import read_machine
 SCHEMA = 1
 #: Facts that are recorded but not compared. Their counterparts without paths are among the circumstances.
 ONCE = ("mpi_library", "spec")
-OPENED = "calibration.json"  #: in the directory of a session that calibrates, from its beginning
+OPENED = "calibration.json"  #: a session that calibrates has this file from its beginning
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class CalibrationLaunch:
     units: Mapping[str, Unit]
     #: Share of the machine, from 0 to 1, that others used during its pass; None if unknown.
     others: Amount | None = None
-    session_gap_minutes: Count = SESSION_GAP_MINUTES  #: of its partition
+    session_gap_minutes: Count = SESSION_GAP_MINUTES  #: that of its partition
     #: Core-to-core time by key of the case, in seconds; without cases for which it is unknown
     core_latencies: Mapping[str, Measured] = field(default_factory=dict)
     #: The papers' headline by key of the case, if it is not the judged value

@@ -21,7 +21,7 @@ from site_configs.topology.machine import compute_busy_share, read_cpu_times
 LOOK_SECONDS = 0.5  #: duration of a measurement
 WAIT_SECONDS = 60  #: how long a calibration waits for other processes to end
 PAUSE_SECONDS = 2.0  #: between two measurements
-BUSY_SHARE = 0.15  #: of all CPUs; the daemons of a quiet machine need far less
+BUSY_SHARE = 0.15  #: share of all CPUs; the daemons of a quiet machine need far less
 #: If it is 1, calibrations do not wait for a quiet machine, as with ``--beside-others``; for tests.
 BESIDE_OTHERS = "PLUMBLINE_BESIDE_OTHERS"
 
@@ -37,7 +37,7 @@ def measure_other_load() -> float:
 class LoadMonitor:
     """The CPU time of other processes on this machine since a moment."""
 
-    ticks: tuple[int, int]  #: of all CPUs, as :func:`read_cpu_times` returns them
+    ticks: tuple[int, int]  #: those of all CPUs, as :func:`read_cpu_times` returns them
     own: float  #: CPU time of this process, in seconds
 
     def share(self) -> float | None:
@@ -211,7 +211,7 @@ def check_one_node_set(sample: CaseSample) -> list[Mark]:
 def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:
     """Find the nodes that all launches ran on; empty if they differ or had no choice.
 
-    :param nodes: of the partition; if 0 for unknown, many launches on several nodes are reported
+    :param nodes: nodes of the partition; if 0 for unknown, many launches on several nodes are reported
     """
     sets = {tuple(sorted(names)) for names in hosts}
     if len(hosts) < 2 or len(sets) != 1:

@@ -29,7 +29,7 @@ class LaunchTarget:
     launches: int | None = None
     at_most: int | None = None
     afresh: bool = False  #: earlier launches do not count
-    seconds: int | None = None  #: as many launches as fit into this time; ``launches`` is not given then
+    seconds: int | None = None  #: take as many launches as fit, if ``launches`` is not given
 
     def wanted(self, launch: PlannedLaunch) -> int:
         """Return how many launches each case of this launch should have."""
@@ -41,7 +41,7 @@ class CalibrationRound:
     """A pass over a part of the plan."""
 
     family: Family
-    cases: tuple[Case, ...]  #: of the launches to be made
+    cases: tuple[Case, ...]  #: cases of the launches to be made
     routines: tuple[str, ...]  #: empty for all
     launches: int
     wanting: tuple[Case, ...] = ()  #: the cases that lack launches; empty if nothing is missing
@@ -155,13 +155,13 @@ class CalibrationProgress:
     """The progress of a call in each part of the plan, and its results."""
 
     taken: dict[Family, int] = field(default_factory=dict)
-    #: in any pass: right data does not make up for wrong data
+    #: parts with wrong data in any pass: right data does not make up for it
     incorrect: set[Family] = field(default_factory=set)
     futile: dict[Family, int] = field(default_factory=dict)  #: passes without progress for a case
     held: set[Family] = field(default_factory=set)  #: parts with references that stayed in the last pass
     stalled: set[Family] = field(default_factory=set)  #: parts whose last pass was futile
     asked: set[Case] = field(default_factory=set)  #: cases that were launched
-    sessions: set[str] = field(default_factory=set)  #: of launches that count
+    sessions: set[str] = field(default_factory=set)  #: sessions of the launches that count
     lacking: set[Family] = field(default_factory=set)  #: parts that finally have fewer launches than wanted
     uncounted: set[Case] = field(default_factory=set)  #: cases for which no launch of the call counts
 

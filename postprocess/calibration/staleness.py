@@ -23,9 +23,9 @@ from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Refere
 from postprocess.references import provenance
 
 PROVISIONAL_DAYS = 30  #: after which a reference should have enough launches
-LEAST_NIGHTS = 14  #: of a one-sided case
+LEAST_NIGHTS = 14  #: fewest nights before a case is called one-sided
 ONE_SIDED_ALPHA = 0.05  #: family-wise error rate over the cases of a file
-LEAST_SHIFT = 0.01  #: of the median night from the center
+LEAST_SHIFT = 0.01  #: smallest shift of the median night from the center
 #: facts of this machine that are compared with those of a reference from the same host
 MACHINE = {"cpu_model": "the processor", "kernel": "the kernel", "firmware": "the firmware"}
 NIGHT = {  #: facts of the last night that are compared with those of the calibration
@@ -55,9 +55,9 @@ def find_stale(
 ) -> list[StaleFinding]:
     """Find what is stale in one reference file, the stale cases first.
 
-    :param nights: by key, of cases measured since their calibration
+    :param nights: nights by key, of cases measured since their calibration
     :param days: after which a reference is old
-    :param nodes: of the partition; 0 if unknown
+    :param nodes: number of nodes of the partition; 0 if unknown
     """
     findings: list[StaleFinding] = []
     for group in group_calibrations(place, known, origin):

@@ -112,7 +112,7 @@ def update_references(
 ) -> list[Path]:
     """Write the references that follow from these launches below ``root``; return the files.
 
-    :param cases: that may be written; None for all
+    :param cases: cases that may be written; None for all
     :param only_new: an automatic calibration never changes an existing reference, except one that was made with
     options by hand which its own launches lack
     :param say: gets each program whose references stay although it was measured, and why
@@ -201,7 +201,7 @@ def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: samp
     One launch under other conditions must not replace a reference of many by one that fails nothing: a night
     under these conditions is ``not-comparable``, which everybody sees. And no night has options set by hand.
 
-    :param options: by hand, with which the old one was measured
+    :param options: options set by hand, with which the old one was measured
     """
     by_hand = new.launches[-1].by_hand
     if by_hand and not options:
@@ -384,7 +384,7 @@ COLUMNS = ("key", "launch", "t_max", "late", "dropped")
 class Recomputed:
     """The changes of the ledger: shifts of values, as logarithms, and launches without trials."""
 
-    moved: dict[str, list[float]]  #: by key of the case, changed ones only
+    moved: dict[str, list[float]]  #: values by key of the case, changed ones only
     launches: int
     without_trials: int
 

@@ -35,7 +35,7 @@ NOT_RUN = "no value (it did not run)"
 NOT_CONFIRMED = "confirmation ended before fresh launches decided on it"
 #: cases that must be slow on the same hosts and fine on others before the hosts are named
 LEAST_CASES_OF_SLOW_NODE = 3
-COLUMNS = 80  #: of a line that lists what is slow
+COLUMNS = 80  #: width of a line that lists what is slow
 
 Measure = Callable[[Selection], Sequence[FinishedLaunch]]
 Since = Callable[[CommonCause], str]
@@ -61,10 +61,10 @@ class RetestCandidate:
     """
 
     result: CaseResult
-    hosts: tuple[str, ...] = ()  #: on which it was slow
+    hosts: tuple[str, ...] = ()  #: those on which it was slow
     #: Values beyond the same limit, or why there is no value
     slow: list[str] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)  #: of all launches that have one
+    values: list[float] = field(default_factory=list)  #: fresh values of all launches that have one
     fine: list[str] = field(default_factory=list)  #: values within the limit
     #: Why a value cannot be compared with the reference
     not_comparable: list[str] = field(default_factory=list)
@@ -243,7 +243,7 @@ def leave_in_doubt(
 class ConfirmationRun:
     """Fresh launches of the cases and common causes that a session must confirm."""
 
-    hosts: Mapping[Case, tuple[str, ...]]  #: on which each case ran
+    hosts: Mapping[Case, tuple[str, ...]]  #: those on which each case ran
     counts: Mapping[LaunchPlace, int]  #: launches behind one value
     catalog: ReferenceCatalog
     selection: Selection  #: what the session ran

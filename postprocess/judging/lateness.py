@@ -27,11 +27,11 @@ SLOW = "slow"  #: seconds for equal work
 FAR = "far"  #: round trips, relative to the usual ones of the launch
 KINDS = (WAITED, LOST, SLOW, FAR)
 LEAST_NODES = 3  #: the fewest among which one can stand out; with fewer, CPUs are compared
-LEAST_SHARE = 0.01  #: by which the share of a node must exceed the usual one
+LEAST_SHARE = 0.01  #: least difference between the share of a late node and the usual one
 #: The same for a CPU: the first one of a node has the launcher, and more interrupts than the others
 LEAST_SHARE_OF_CPU = 0.05
 LEAST_WATCHED = 0.5  #: seconds; in a shorter launch, its own start is much of what a rank waits for
-LEAST_RATIOS = {WAITED: 2.0, LOST: 2.0, SLOW: 1.1, FAR: 1.5}  #: to the usual value
+LEAST_RATIOS = {WAITED: 2.0, LOST: 2.0, SLOW: 1.1, FAR: 1.5}  #: least ratios to the usual value
 ACROSS = 2.0  #: links between two switches, relative to those below one
 MOST_HIT = 4  #: one in this many places; if more are hit, none stands out
 
@@ -44,7 +44,7 @@ class Hit:
     usual: float  #: the lower median of the places of the launch
     at: float  #: seconds since 1970 (UTC): of the longest wait, or of the launch
     rank: int
-    #: on which the rank may run; empty if unknown, part of the place's name, or those of a whole node
+    #: CPUs on which the rank may run; empty if unknown, part of the place's name, or those of a whole node
     cpus: str
 
 
@@ -54,9 +54,9 @@ class Watch:
 
     kind: str
     when: float  #: seconds since 1970 (UTC)
-    exact: bool  #: in simulated time, which has no chance
-    count: int  #: of places
-    names: tuple[str, ...]  #: of the places; empty if they are many and it is long ago
+    exact: bool  #: whether time is simulated, which leaves nothing to chance
+    count: int  #: number of places
+    names: tuple[str, ...]  #: names of the places; empty if they are many and it is long ago
     hits: dict[str, Hit]  #: by place
 
 
@@ -191,7 +191,7 @@ LEVEL = 0.001  #: probability of naming any place in a night in which all are al
 LOOKS = 4  #: tonight, tonight with earlier nights, repeatedly, and against itself
 LEAST_LAUNCHES = 3
 STEADY = 0.8  #: share of the launches
-LEAST_TIMES = 3  #: that count as repeatedly
+LEAST_TIMES = 3  #: fewest hits that count as repeatedly
 LEAST_EARLIER = 10  #: launches of earlier nights, to compare a place with itself
 FEW_PLACES = 4  #: with fewer than these, at least two launches count once
 
@@ -207,9 +207,9 @@ class LatePlace:
     earlier: bool  #: whether some are of earlier nights
     value: float  #: median of the hits
     usual: float  #: likewise, of the other places
-    rank: int  #: in the last hit
+    rank: int  #: that of the last hit
     cpus: str
-    chance: float  #: that any place would be named like this in a night; 0 in simulated time
+    chance: float  #: probability that any place is named like this in a night; 0 in simulated time
     itself: bool = False  #: compared with its own earlier nights, not with the others
 
 

@@ -104,7 +104,7 @@ def read_span(launch: PlannedLaunch, session: Path) -> tuple[int, int] | None:
 #: Exit codes of a program that ran to its end without a complete result.
 NO_RESULT = {3: "the program could not write its results", 4: "every trial of a case missed its start window"}
 WRONG_DATA = 1  #: exit code of a program that ran to its end and received wrong data
-ALONE = re.compile(rb'"processes":\s*1,')  #: in the run record of a world of one
+ALONE = re.compile(rb'"processes":\s*1,')  #: matches the run record of a world of one
 SAME = 1e-9  #: relative difference of one number in two processes
 KILLED = 137
 NOT_FOUND = 127  #: exit code of a shell that does not find a command, and of a loader without a library

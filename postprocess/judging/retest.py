@@ -48,7 +48,7 @@ def describe_unavoidable_nodes(launches: Iterable[PlannedLaunch]) -> list[str]:
 
 
 TELLING = 2.0  #: standard deviations by which a control must be slower to count
-MOST_HOSTS = 8  #: that are named
+MOST_HOSTS = 8  #: most hosts that are named
 EVERYTHING = 0.8  #: share of the cases; if fewer are slower, it is "most cases"
 
 

@@ -36,7 +36,7 @@ class Case:
     sync: str  #: ``dissemination``, ``barrier``, ``window`` or ``loop`` (many calls after one synchronisation)
     processes: int
     per_node: int  #: processes per node
-    bytes: int  #: by the byte convention of the routine; 0 without a payload
+    bytes: int  #: size by the byte convention of the routine; 0 without a payload
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -19,7 +19,7 @@ from site_configs.topology.machine import LIMITS
 
 #: Facts that a launch must share with its reference to be comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
-ROUNDS = "rounds"  #: of trials; not recorded for one round
+ROUNDS = "rounds"  #: number of rounds of trials; not recorded for one round
 METHOD = (*SHARED_METHOD, "settle", "cpu_model")
 EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
 

@@ -9,10 +9,10 @@ from pathlib import PurePath
 from typing import Any
 
 INTERPOSED = "interposed"  #: a list of objects in run records; a circumstance if there are any
-ELSEWHERE = "interposed_elsewhere"  #: in run records: a rank with other objects, and what it has loaded
+ELSEWHERE = "interposed_elsewhere"  #: key in run records: a rank with other objects, and what it has loaded
 BELOW = "libraries_below"  #: a circumstance: version and hash of each library below the MPI, by name
 BELOW_RECORD = "below"  #: the list of these libraries in run records
-DELAY_LIBRARY = "libdelay.so"  #: of the self-test; its plan declares it
+DELAY_LIBRARY = "libdelay.so"  #: library of the self-test; its plan declares it
 WITNESS = "lib/libwitness.so"  #: relative to the prefix of mpicost
 SEPARATOR = " | "  #: between the parts of a circumstance
 HASH_SHOWN = 8  #: digits

@@ -66,7 +66,7 @@ class Records(Protocol):
 
 #: Fields of :class:`BuiltBinary` that the run record fills if they are unknown, with its keys.
 TOLD_BY_RUN = {"version": "suite_version", "compiler": "compiler", "flags": "compiler_flags"}
-TCP_PACKETS = "tcp_packets"  #: in run and end records of mpicost; -1 if the kernel does not count them
+TCP_PACKETS = "tcp_packets"  #: key in run and end records of mpicost; -1 if the kernel does not count them
 
 
 @dataclass(frozen=True)

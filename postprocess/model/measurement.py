@@ -160,7 +160,7 @@ class RankLateness:
     faults: int  #: minor page faults
     quantum: float  #: the fastest of many equal pieces of work, about a microsecond each
     span: float  #: length of the probe
-    lost: float  #: in pieces that took more than twice the fastest
+    lost: float  #: seconds in pieces that took more than twice the fastest
     longest: float
     #: Time in which the rank was ready but another process ran; None if the kernel does not count it
     waited: float | None = None
@@ -176,6 +176,6 @@ class Lateness:
 
     watched: float  #: seconds that the kernel's counts cover
     ranks: tuple[RankLateness, ...] = ()  #: in rank order
-    #: by host, in the order of ``hosts``: median round trip to partners of 8 bytes and of 32 KiB, in s
+    #: median round trips by host, in the order of ``hosts``, to partners of 8 bytes and of 32 KiB, in s
     reach: tuple[tuple[float, float], ...] = ()
     partners: tuple[tuple[int, ...], ...] = ()  #: of each host that has ``reach``: numbers of hosts

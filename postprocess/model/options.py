@@ -96,7 +96,7 @@ OF_A_TRIAL = ("--references", "--set-env", "--oversubscribe")
 def select_words(command: Sequence[str], flags: Mapping[str, bool]) -> list[str]:
     """Select these flags and their values from the words of a command.
 
-    :param flags: by flag, whether it takes a value
+    :param flags: whether each flag takes a value
     """
     selected: list[str] = []
     words = iter(command)
@@ -116,7 +116,7 @@ LAUNCHES = "launches"  #: places that get several launches
 RESTING = "resting"  #: what a night leaves to a later one
 PLANTED = "planted"  #: environments whose launches are delayed
 AS_REFERENCES = "as_references"  #: whether to use the trials and rounds of the references of each environment
-TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
+TIME_LIMIT = "time_limit"  #: limit of a launch, as ``60s``
 ROUNDS = "rounds"  #: rounds of a comparison of programs, or of an MPI with its own settings
 FAMILY = "family"  #: family whose sizes and trials are used, also for routines that others measure too
 #: how data is verified, in launches whose times are not used; empty without verification
@@ -165,7 +165,7 @@ class WantedRoutine:
     layout: str  #: processes and processes per node, as ``4x2``
     routine: str
     sizes: tuple[int, ...]
-    peers: tuple[int, ...] = ()  #: of rank 0, if ranks play in pairs; empty for all
+    peers: tuple[int, ...] = ()  #: partners of rank 0, if ranks play in pairs; empty for all
 
 
 def merge_wanted(found: Iterable[WantedRoutine]) -> list[WantedRoutine]:

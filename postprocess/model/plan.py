@@ -51,10 +51,10 @@ class PlannedLaunch:
     exact: bool  #: whether time is simulated and repeats to the last digit
     cases: tuple[Case, ...]
     skips: tuple[SkippedCase, ...] = ()  #: cases that would otherwise be in this launch
-    rounds: int = 1  #: of mpicost: rounds that share out the trials of each case
+    rounds: int = 1  #: rounds of mpicost, which share out the trials of each case
     start: str = ""  #: name of the start, if its job has several
     job_limit: float = 0.0  #: seconds after which the whole job is killed
-    benchmarks: tuple[Benchmark, ...] = ()  #: that OSU or IMB runs
+    benchmarks: tuple[Benchmark, ...] = ()  #: benchmarks of OSU or IMB
     #: words of the command line behind the executable, without the token
     options: tuple[str, ...] = ()
     #: Facts that make values of OSU or IMB comparable, by name; mpicost has them in its records.

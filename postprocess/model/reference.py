@@ -28,7 +28,7 @@ class Reference:
     spread: float  #: standard deviation (ddof 1) of ln value between launches
     launches: int
     unit: Unit = SECONDS
-    exact: bool = False  #: of simulated time, which repeats: any difference is a change
+    exact: bool = False  #: whether time is simulated and repeats: any difference is a change
     prior: Prior | None = None  #: from the other cases of its file; None if there are too few
     evidence: SessionEvidence | None = None  #: None if all launches are of one session
     #: Prior of the spread between sessions; None if sessions do not matter, as in simulated time

@@ -29,7 +29,7 @@ class Selection:
     oversubscribe: bool = False
     shell: dict[str, str] = field(default_factory=dict)  #: those of the shell's variables that influence an MPI
     checks: Path | None = None  #: a check file, or a directory of them; None for all of Plumbline's
-    tag: str = "nightly"  #: of the wanted checks; empty for all
+    tag: str = "nightly"  #: tag of the wanted checks; empty for all
     only_looking: bool = False  #: whether the site may be that of another machine
     side_by_side: bool = False  #: whether launches may run beside each other and beside builds
 
@@ -41,7 +41,7 @@ class Request:
     site: str
     selection: Selection
     families: Sequence[str] | None = None
-    launches: int | None = None  #: of each case; None if a night chooses
+    launches: int | None = None  #: launches of each case; None if a night chooses
     strict: bool = False
     json_file: Path | None = None
     junit_file: Path | None = None

@@ -137,7 +137,8 @@ class CaseResult:
     detectable_soon: Amount | None = None  #: the same for three nights
     #: the same for ten nights once the reference has learned from all its sessions
     detectable_learned: Amount | None = None
-    #: of ln value about its reference: between launches, sessions and days, and of the center
+    #: standard deviation of ln value about its reference: between launches, sessions and days, and of the
+    #: center
     spread: Amount | None = None
     degrees: Amount | None = None  #: degrees of freedom of the spread
     #: the papers' filtered mean, as a median over the launches; None without trials

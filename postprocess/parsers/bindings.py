@@ -23,13 +23,13 @@ class Exchange:
     """The thread level and the times of one start."""
 
     level: str  #: provided thread level: ``single`` or ``multiple``
-    seconds: Mapping[Case, float]  #: of a call, the minimum of the batches
+    seconds: Mapping[Case, float]  #: time of a call, the minimum of the batches
 
 
 def read_exchange(output: str, library: str, sizes: Sequence[int] = ()) -> Exchange:
     """Read the output of a start, which must be complete and correct.
 
-    :param sizes: in bytes, rising; if empty, those of the ping-pong
+    :param sizes: sizes in bytes, rising; if empty, those of the ping-pong
     :raises RecordError: for any fault, in one line
     """
     lines = [line.split() for line in output.splitlines() if line.strip()]
@@ -71,7 +71,7 @@ def is_same_library(said: str, wanted: str) -> bool:
 
 
 HEAD = re.compile(r"# round ([0-9]{1,9}), ([a-z0-9_-]{1,40}), on (.*)\n")
-VERSION = "1"  #: of the programs' output, which has none itself
+VERSION = "1"  #: version of the programs' output, which states none itself
 REPETITIONS = "#repetitions"  #: column: batches in all rounds
 TIME, C_TIME = "time (s)", "C (s)"  #: columns: seconds of a call
 COLUMNS = {SECONDS: TIME, RATIO: RATIO}  #: judged column, by unit

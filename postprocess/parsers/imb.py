@@ -80,7 +80,8 @@ class _Series:
 
     rows: list[text_output.TableRow] = field(default_factory=list)
     failures: list[text_output.FailureLine] = field(default_factory=list)
-    sizes: list[int | None] = field(default_factory=list)  #: of rows and failures, in the order of the output
+    #: sizes of rows and failures, in the order of the output
+    sizes: list[int | None] = field(default_factory=list)
 
     def check_next(self, line: text_output.NumberedLine, size: int | None) -> None:
         """Raise OutputError if a line with this size cannot be next."""

@@ -7,8 +7,8 @@ from postprocess.model.measurement import Interruption, Lateness, RankLateness
 
 KEY = "lateness"
 MOST_KEPT = 12  #: interruptions in a list (``DETOURS_KEPT`` in ``noise.h``)
-SIZES = 2  #: of messages (``reach.h``)
-REACH_ROUNDS = 9  #: likewise
+SIZES = 2  #: number of message sizes (``reach.h``)
+REACH_ROUNDS = 9  #: largest number of rounds (``reach.h``)
 WORD = 2**64 - 1
 SLACK = 1e-6  #: relative, for sums of rounded numbers
 

@@ -40,7 +40,7 @@ COLDNESS, EVICTING = "coldness", ("evict_instruction", "evict_line")
 EVICTED = "evicted_lines"
 #: Flushes or evictions before the first case, which prove that the caches get cold (``cooling.c``)
 PROOFS = 5
-PROOF_BYTES = 65536  #: of the block in the proof (``cooling.c``)
+PROOF_BYTES = 65536  #: size of the block in the proof (``cooling.c``)
 GUARD_BYTES = 64  #: evicted behind the received data, on every rank and in every case (``buffers.h``)
 GUARD_PAGE = 4096  #: bytes before and behind each buffer that nobody may write to (``buffers.h``)
 NODE_FACTS = "node_facts"

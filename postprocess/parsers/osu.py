@@ -22,7 +22,7 @@ ORDERED = (
 )
 #: first column if there are no sizes, as for a barrier
 SIZELESS = ("Avg Latency(us)", "Overall(us)")
-CAPTIONS = ("Uni-directional Bandwidth (MB/sec)", "Message Rate Profile")  #: of osu_mbw_mr -V
+CAPTIONS = ("Uni-directional Bandwidth (MB/sec)", "Message Rate Profile")  #: captions of osu_mbw_mr -V
 #: osu_bw_fan_in and osu_bw_fan_out print rates under the header words of latencies (seen in 7.4)
 BANDWIDTH = " Bandwidth "
 RATES = {"Avg Latency(us)": "Bandwidth (MB/s)"}

@@ -24,7 +24,7 @@ from postprocess.parsers.text_output import ROUNDING, OutputTable, ProgramOutput
 from site_configs.programs.program import PROGRAMS
 from spack_envs.installation import read_program
 
-LOADED = "loaded"  #: in run records: what distinguishes the program and its libraries from other builds
+LOADED = "loaded"  #: key in run records: what distinguishes the program and its libraries from other builds
 LOADED_PARTS = ("program", "libraries")
 
 

@@ -33,7 +33,7 @@ class ReportedTest:
     reason: str
     directory: str  #: stage directory
     errors: str  #: file below it with the job's standard error
-    seconds: float  #: of the run, or of the build for a fixture
+    seconds: float  #: duration of the run, or of the build for a fixture
     #: ``pass``, ``fail``, ... by performance variable
     results: dict[str, str] = field(default_factory=dict)
     #: Value and unit by performance variable

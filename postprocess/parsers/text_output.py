@@ -32,7 +32,7 @@ class OutputError(RecordError):
 @dataclass(frozen=True)
 class TableRow:
     size: int | None  #: bytes as printed; None if the table has no column of sizes
-    values: Mapping[str, float]  #: by header words, in the unit that they state (us, MB/s, %, 1/s)
+    values: Mapping[str, float]  #: values by header words, in the unit that they state (us, MB/s, %, 1/s)
     passed: bool | None  #: result of the program's own validation; None without validation
 
 
@@ -52,7 +52,7 @@ class OutputTable:
     benchmark: str
     columns: tuple[str, ...]  #: keys of every row's values
     rows: tuple[TableRow, ...]
-    processes: int | None = None  #: that took part (in each group, if there are groups)
+    processes: int | None = None  #: processes that took part (in each group, if there are groups)
     waiting: int = 0  #: further processes that spun in a barrier meanwhile (IMB)
     groups: int = 1  #: groups that ran at once (IMB ``-multi``)
     group: int | None = None  #: number of the group of these rows (IMB ``-multi 1``)
@@ -88,7 +88,7 @@ class TableCollection:
 class ProgramOutput:
     """Everything that one start of a program printed."""
 
-    version: str  #: of OSU or IMB; empty if not printed
+    version: str  #: version of OSU or IMB; empty if not printed
     tables: tuple[OutputTable, ...]
     invalid: tuple[str, ...] = ()  #: benchmarks that IMB calls invalid at a number of processes
     foreign: int = 0  #: number of lines from other programs, which were removed

@@ -38,11 +38,11 @@ INTEL_FABRIC = re.compile(r"MPI startup\(\): Load tuning file: \".*_(shm-ofi|shm
 #: What MPICH on UCX prints. Its messages within a node use its own shared memory, which it does not report;
 #: UCX's line on such pairs is about endpoints that carry none of them.
 OWN_MEMORY = "==== UCX netmod Capability ===="
-MOST_LETTERS = 200  #: of a line that is quoted
-STAMP = re.compile(r"^\[[\d.]+\] \[\S+\] +\S+ +")  #: of UCX; it differs between processes
+MOST_LETTERS = 200  #: longest quotation of a line
+STAMP = re.compile(r"^\[[\d.]+\] \[\S+\] +\S+ +")  #: time stamp of UCX; it differs between processes
 CLASSES = {"intra": "node", "inter": "network"}
 TCP = re.compile(r"tcp\b.*|sockets")  #: also below another protocol, as ``tcp;ofi_rxm``
-COPYING = ("cma", "knem")  #: of UCX; for large messages only
+COPYING = ("cma", "knem")  #: transports of UCX for large messages only
 WORDS = {"node": "in a node", "network": "between nodes"}  #: names of the classes of pairs
 
 
@@ -108,7 +108,7 @@ def judge_packets(pairs: str, packets: int) -> list[TransportPath]:
 def read_line(line: str, fabrics: set[str]) -> Iterator[TransportPath]:
     """Yield the transports in one line.
 
-    :param fabrics: of Intel MPI, from the names of its tuning files
+    :param fabrics: fabrics of Intel MPI, from the names of its tuning files
     """
     quoted = STAMP.sub("", line.strip())[:MOST_LETTERS]
     if match := UCX.search(line):

@@ -80,8 +80,8 @@ class ReferenceSet:
     def find_placed(self, case: Case, core_latency: float | None) -> Reference | None:
         """Find the reference of launches with the same placement of ranks; None if there is none.
 
-        :param core_latency: of the launch, in seconds. The row counts if it is None, or if the placement of the
-        reference is unknown.
+        :param core_latency: that of the launch, in seconds. The row counts if it is None, or if the placement
+            of the reference is unknown.
         """
         home = self.references.get(case)
         if home is None or core_latency is None or home.core_latency is None or is_placeless(case):
@@ -223,7 +223,7 @@ class ReferenceCatalog:
     def reference(self, case: Case, core_latency: float | None = None) -> Reference | None:
         """Return the reference of a case: that of launches with the same placement, or that of its row.
 
-        :param core_latency: of the judged launch, in seconds; None for the row
+        :param core_latency: that of the judged launch, in seconds; None for the row
         """
         reference_set = self.find_set(case)
         return reference_set.find_placed(case, core_latency) if reference_set else None

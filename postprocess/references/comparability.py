@@ -214,7 +214,7 @@ class PlacedLaunches:
     values: list[float]
     sessions: list[int]  #: number of each launch's session; empty if unknown
     days: list[int]  #: day of each launch; empty if unknown
-    headlines: list[float]  #: of each launch; empty if they are the judged values
+    headlines: list[float]  #: headline of each launch; empty if they are the judged values
     since: str = ""  #: end (UTC) of the last launch that was calibrated, not learned; empty if unknown
 
 

@@ -60,7 +60,7 @@ COLUMNS = (*KEYS, "verdicts", "factor", "reason", "ticket", "expires")
 VERDICTS = {  #: verdicts that can be expected
     str(verdict): verdict for verdict in Verdict if verdict in FAILED and verdict is not Verdict.INCORRECT
 }
-MOST_DAYS = 400  #: that an expectation may last before it must be renewed
+MOST_DAYS = 400  #: longest life of an expectation before it must be renewed
 PATTERN = re.compile(r"[A-Za-z0-9_.+*?-]+")
 FACTOR = re.compile(r"[1-9][0-9]*(\.[0-9]+)?")
 
@@ -181,7 +181,7 @@ def lint_expected_file(path: Path, today: date, cases: Sequence[Case] | None = N
 def parse_expected_file(path: Path, today: date | None = None) -> tuple[list[ExpectedFailure], list[str]]:
     """Parse the sound rows of a file, and find all of its faults.
 
-    :param today: from which ``expires`` may not be too far; None for today, UTC.
+    :param today: day from which ``expires`` may not be too far; None for today, UTC.
     """
     try:
         text = read_text(path, "restore or remove the file")

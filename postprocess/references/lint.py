@@ -34,7 +34,7 @@ ABSURD_SPREAD = math.log(10)  #: launches of one machine do not differ by a fact
 AGREEMENT = 1e-9
 FOLLOWING = ("launches", "center", "spread")  #: columns that follow from the headlines
 SUDDEN = 0.2  #: share of a smaller message's time below which a larger one is suspicious
-AHEAD = timedelta(days=1)  #: that a date may be ahead, for wrong clocks
+AHEAD = timedelta(days=1)  #: how far ahead a date may be, for wrong clocks
 #: The suite measures times; only OSU and IMB measure rates.
 ONLY_TIMES = OWN_PROGRAMS
 

@@ -110,7 +110,7 @@ WORDS = {"cache": (*CACHES, ROTATE), "sync": SYNCHRONISERS, "unit": tuple(UNITS)
 HEADER = "\t".join(COLUMNS)
 #: Known failures of a system, see :mod:`postprocess.references.decisions`
 EXPECTED = "expected.tsv"
-EXACT = "exact"  #: in the column ``spread``
+EXACT = "exact"  #: stands in the column ``spread``
 INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
 #: Smallest and largest numbers in a cell. Within them no band overflows, and none is so wide that all passes.
 COUNTS = {

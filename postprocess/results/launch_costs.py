@@ -52,7 +52,7 @@ class LaunchCost:
     """The seconds that a launch of all cases of a place takes."""
 
     start: float
-    trial: float = 0.0  #: of each case, including the flush; 0 for a program without trials
+    trial: float = 0.0  #: for one trial of every case, with the flush; 0 for a program without trials
 
     def seconds(self, trials: int) -> float:
         """Return the seconds of one launch with ``trials`` trials."""
@@ -65,9 +65,9 @@ class WholeLaunch:
 
     place: LaunchPlace
     cases: int
-    seconds: float  #: of its jobs
+    seconds: float  #: duration of its jobs
     inside: float = 0.0  #: mpicost's share of them
-    trials: int = 0  #: of each case
+    trials: int = 0  #: trials of each case
 
 
 def measure_cost(some: Iterable[WholeLaunch]) -> LaunchCost:

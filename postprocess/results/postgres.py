@@ -94,7 +94,7 @@ class LoadCount:
 
     new: int
     known: int
-    rows: int  #: of the new sessions
+    rows: int  #: rows of the new sessions
 
 
 def load_store(directory: Path, dsn: str, say: Say) -> LoadCount:

@@ -27,7 +27,7 @@ from postprocess.model.verdict import CaseResult, Verdict
 from spack_envs.installation import UNKNOWN
 
 SUFFIX = ".parquet"
-VERSION = 3  #: of the columns
+VERSION = 3  #: version of the columns
 METADATA = "schema"  #: the key of the version in the metadata
 TYPES: dict[Any, Any] = {
     str: pl.String,
@@ -61,7 +61,7 @@ class StoreRow:
     detectable: float | None = None
     expected: str = ""
     unit: str = SECONDS
-    value: float | None = None  #: of this launch, in ``unit``
+    value: float | None = None  #: value of this launch, in ``unit``
     judged: float | None = None  #: median of the launches that were judged together
     judged_launches: int = 0  #: number of these launches
     headline_judged: float | None = None  #: the same for the headline
@@ -81,7 +81,7 @@ class StoreRow:
     compiler: str = UNKNOWN
     flags: str = UNKNOWN
     hosts: str = ""  #: the launch's nodes, sorted and joined by commas; empty if unknown
-    mode: str = ""  #: of the session; empty if unknown
+    mode: str = ""  #: mode of the session; empty if unknown
     provenance: str = ""  #: the run record as JSON
 
 

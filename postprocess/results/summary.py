@@ -16,7 +16,7 @@ from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
 from site_configs.mpi.family import Mpi, identify_library
 from site_configs.topology.machine import Machine, read_machine
 
-SCHEMA = 5  #: of the file
+SCHEMA = 5  #: version of the file
 
 
 class SummaryError(UsageError):

@@ -30,10 +30,11 @@ FLOOR_IN_RESOLUTIONS = 2.0
 #: of Linux. The clock behind the references is unknown: a coarser one in this night alone, by milliseconds at
 #: worst, must not let everything pass.
 COARSEST_CLOCK = 2.8e-7
-EXACT_FLOOR = 1e-9  #: of an exact reference: rounding may differ between machines
+EXACT_FLOOR = 1e-9  #: smallest width for an exact reference: rounding may differ between machines
 #: Smallest half-width of a band: clocks show whole nanoseconds at both ends of an interval
 CLOCK_SECONDS = 2e-9
-LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing but is finite, and 1e-130 is not zero
+#: largest logarithm of a limit; 1e130 s asserts nothing but is finite, and 1e-130 is not zero
+LARGEST_LOG = 300.0
 
 
 @dataclass(frozen=True)

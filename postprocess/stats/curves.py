@@ -22,9 +22,9 @@ import scipy
 from numpy.typing import NDArray
 
 LEAST_POINTS = 3  #: sizes of a segment: one more than the parameters of a line
-LEVEL = 0.001  #: of the test for a further break
+LEVEL = 0.001  #: level of the test for a further break
 RESOLUTION = 0.01  #: relative; a fit better than this does not count as better
-PARAMETERS = 3  #: of each further segment: its break, start and slope
+PARAMETERS = 3  #: parameters of each further segment: its break, start and slope
 MOST_LINES = 4
 
 _Floats = NDArray[np.float64]
@@ -171,8 +171,8 @@ def _is_better(before: float, after: float, points: int, few: int, many: int) ->
 
 
 NEAREST = 6  #: sizes on either side whose lines are compared
-MOST_SEGMENTS = 8  #: of one curve: protocols and caches
-LEAST_STEP = 0.10  #: of a switch, relative
+MOST_SEGMENTS = 8  #: most segments of one curve: protocols and caches
+LEAST_STEP = 0.10  #: smallest relative step at a switch
 SURE = 5.0  #: standard errors that such a step has at least
 
 
@@ -190,7 +190,7 @@ def find_switches(
 ) -> list[Switch]:
     """Find the steps between segments.
 
-    :param sizes: in bytes, rising, with their ``times`` in seconds
+    :param sizes: sizes in bytes, rising, with their ``times`` in seconds
     :param error: relative standard error of a time
     """
     x, y = check_times(sizes, times)
@@ -218,7 +218,7 @@ class FreeLine:
 
     start: float  #: seconds
     slope: float  #: seconds per byte
-    #: of both, shape (2, 2), for a relative error of 1 of each time
+    #: covariance of both, shape (2, 2), for a relative error of 1 of each time
     covariance: NDArray[np.float64]
 
     def time(self, size: float) -> float:

@@ -56,10 +56,10 @@ RUN_ALPHA = 1e-5
 FALSE_CALLS = 5e-5
 #: Standard deviations at which a single session is reported: more than sessions ever differ
 GROSS = 7.0
-GROSS_FLOOR = 0.3  #: and the smallest such deviation, as a fraction of the center
+GROSS_FLOOR = 0.3  #: the smallest such deviation, as a fraction of the center
 #: standard deviations of the mean of sessions from which on the reference does not learn from them
 LEANING = 2.0
-FARTHEST = 8.0  #: of the shared deviates, in their standard deviations
+FARTHEST = 8.0  #: farthest shared deviates, in their standard deviations
 LEAST_TAIL = 1e-12  #: probability of the spreads left out, on either side
 #: numbers of deviates and spreads in the integral; more do not change the shown digits
 SHARED, SPREADS = (41, 49)
@@ -70,7 +70,7 @@ class SlowRun:
     """The last sessions of a case, each beyond the limit for their number, on the logarithm."""
 
     sessions: int
-    mean: float  #: of their deviations
+    mean: float  #: mean of their deviations
     limit: float
 
 
@@ -168,7 +168,7 @@ class Scatter:
     def screened(self, distance: float, shift: float = 0.0) -> float:
         """Compute the probability that the value of a case slower by ``shift`` is beyond a limit.
 
-        :param distance: of the limit from the center of the reference, on the logarithm
+        :param distance: distance of the limit from the center of the reference, on the logarithm
         """
         if self.deviation == 0:
             return float(shift > distance)
@@ -190,7 +190,7 @@ def compute_detectable_slowdown(
 
     :param median_of: launches of each session, whose median is its value
     :param sessions: independent sessions from the first slow night on; one detects a gross slowdown only
-    :param resolution: of the timer or of printed values, in the unit of the reference
+    :param resolution: resolution of the timer or of printed values, in the unit of the reference
     """
     if is_blind(reference):
         return None
@@ -287,7 +287,7 @@ def compute_tail(chances: Sequence[float], count: int) -> float:
 
     The distribution is exact (Poisson's binomial), computed by convolution.
 
-    :param chances: of each event, from 0 to 1
+    :param chances: probability of each event, from 0 to 1
     """
     if count <= 0:
         return 1.0

@@ -49,7 +49,7 @@ def summarise_trials(
     """Compute headline and health of the trials of one case.
 
     ``trials``: shape (n,), in the order they were run; ``late``: shape (n,), true where a trial
-    missed its start window; ``dropped``: leading trials to leave out; ``resolution``: of the timer,
+    missed its start window; ``dropped``: leading trials to leave out; ``resolution``: that of the timer,
     in the unit of ``trials``. Raises ValueError if no trial is left or one is not finite.
     """
     values = np.sort(trials[_entering(trials, late, dropped)])

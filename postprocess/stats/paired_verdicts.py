@@ -103,11 +103,11 @@ def count_deciding_pairs(spread: float, distance: float, alpha: float) -> int:
     return math.ceil((z * spread / distance) ** 2 * EFFICIENCY) + UNKNOWN_SPREAD
 
 
-ERROR = 0.05  #: of either question
+ERROR = 0.05  #: error probability of either question
 #: Pairs at which to look. At six pairs a third of the error still gives an interval.
 LADDERS = ((6,), (6, 10), (6, 10, 16), (8, 16, 26), (10, 20, 40))
 USUAL = (6, 10, 16)
-EXACT_LADDERS = ((2,),)  #: of simulated time: one pair decides, and another shows that it repeats
+EXACT_LADDERS = ((2,),)  #: ladder in simulated time: one pair decides, and another shows that it repeats
 #: Largest correlation of the two differences of a block ABBA if each launch depends on the one before: launches
 #: correlated by r give r (1 - r) / 2. Without it, 6 to 7% of comparisons of 40 unchanged cases accuse one.
 BLOCK_CORRELATION = 1 / 8
@@ -150,7 +150,7 @@ class PairedResult:
     verdict: PairedVerdict
     #: at the last look that included the case; None before the first
     estimate: PairedRatio | None
-    q: float | None = None  #: of being slower, among all cases
+    q: float | None = None  #: q-value of being slower, among all cases
     #: pairs that would decide it with its present scatter; None if it is decided
     pairs_more: int | None = None
 
@@ -306,7 +306,7 @@ class UnpairedResult:
 
     verdict: PairedVerdict
     limits: tuple[float, float] | None  #: 90% interval of the difference
-    q: float | None  #: of being slower, among all cases
+    q: float | None  #: q-value of being slower, among all cases
     unseen: float | None  #: the difference that two sessions of the case reach without a cause
 
 

@@ -23,8 +23,8 @@ from postprocess.model.case import Case
 from postprocess.model.reference import Reference, SessionEvidence
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 
-FARTHEST = 8.0  #: of the values, in their standard deviations
-POINTS = 801  #: of the normal distribution, in the integral for the median
+FARTHEST = 8.0  #: farthest values, in their standard deviations
+POINTS = 801  #: points of the normal distribution, in the integral for the median
 
 
 @cache
@@ -112,7 +112,7 @@ def summarize_sessions(
 ) -> SessionMeans:
     """Summarise the values of a case, one per launch; without ``numbers`` they belong to one session.
 
-    :param days: of each launch; empty if unknown
+    :param days: day of each launch; empty if unknown
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     where = np.asarray(numbers or [0] * len(logs))
@@ -199,7 +199,7 @@ def predict_sessions(reference: Reference, launches: Sequence[int]) -> Predictio
 
     The variance is tau^2/j + sigma^2 mean(1/n)/j.
 
-    :param launches: of each session
+    :param launches: number of launches of each session
     """
     number = len(launches)
     own_share = sum(1 / count for count in launches) / number**2
@@ -209,7 +209,7 @@ def predict_sessions(reference: Reference, launches: Sequence[int]) -> Predictio
 def _predict(reference: Reference, share: float, own: float, of_center: float) -> Prediction:
     """Combine the variances between sessions and between launches.
 
-    :param share: of the variance between the means of sessions
+    :param share: share of the variance between the means of sessions
     :param own: share of the variance between launches in the mean of the sessions
     :param of_center: share of the reference's sessions in its center
     """

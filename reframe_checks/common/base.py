@@ -446,7 +446,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     ) -> Iterator[str]:
         """Yield the commands of one start among several in a job; mpicost needs no witness.
 
-        :param variables: of this start alone; the launcher's own words may name them
+        :param variables: environment variables of this start alone; the launcher's own words may name them
         """
         program = str(getattr(self.mpicost, "program", "mpicost"))
         run = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", words]

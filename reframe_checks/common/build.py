@@ -28,11 +28,12 @@ from site_configs.schema.variables import SESSION
 from spack_envs.installation import RECORD, BuiltBinary, Installation, keep_installed, write_program
 
 SOURCE = Path(__file__).resolve().parents[2]
-RESULT = "installed.json"  #: in the stage directory: what Spack has installed
+RESULT = "installed.json"  #: file in the stage directory: what Spack has installed
 STANDARD_ABI_BUILD = "standard-abi"  #: folder of the one build for all MPIs with the standard ABI
-LINKED = "linked_to"  #: in that folder: the library that the program is linked to
-LOCATION = "location.txt"  #: in the stage directory: the prefix that CMake or a site's Spack installed to
-SPACK_ENVIRONMENT = "spack_environment"  #: in the stage directory: environment of ReFrame's own Spack build
+LINKED = "linked_to"  #: file in that folder: the library that the program is linked to
+LOCATION = "location.txt"  #: file in the stage directory: the prefix that CMake or a site's Spack installed to
+#: folder in the stage directory: environment of ReFrame's own Spack build
+SPACK_ENVIRONMENT = "spack_environment"
 
 
 class BuildProgram(rfm.CompileOnlyRegressionTest):
@@ -163,8 +164,9 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 # Environments may share a build, and each knows its MPI by its own files. So each keeps its list in the folder
 # of the build, and compares only with that. One that finds another MPI empties the folder with all lists: then
 # the others find no list of theirs, and keep what was built since.
-FILES = "mpi_files"  #: in the stage directory, and with the user's name as suffix, in the folder of the build
-PROBE = "mpi_files"  #: in the stage directory: a program that only includes MPI's header
+#: list in the stage directory and, with the user's name as suffix, in the folder of the build
+FILES = "mpi_files"
+PROBE = "mpi_files"  #: file in the stage directory: a program that only includes MPI's header
 #: Selects lines that are paths of existing files: not temporary files of a compiler, nor the probe that is
 #: compiled, which some compilers name by a path of this session.
 STATE = f"grep '^/' | grep -v '/{PROBE}[.][a-z]*$' | sort -u | xargs -r -d '\\n' stat -Lc '%n %s %Y'"

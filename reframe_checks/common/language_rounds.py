@@ -40,7 +40,7 @@ class LanguageRounds:
     library: str  #: what C must report as its library
     starts: tuple[LanguageStart, ...]
     launcher: tuple[str, ...]  #: with its number of ranks
-    options: tuple[str, ...]  #: of every program
+    options: tuple[str, ...]  #: options of every program
     rounds: int
     limit: float  #: seconds per start
     witness: str  #: library that is preloaded in front of the MPI

@@ -86,7 +86,7 @@ def is_on_path(environ, name: str) -> bool:
 def explain_unsupported(family: str, version: str, benchmark: Benchmark) -> str:
     """Explain why an MPI cannot run a benchmark; empty if it can, or if nothing is known against it.
 
-    :param family: of the MPI, as in environments.
+    :param family: family of the MPI, as in environments.
     :param version: as reported by the MPI: ``5.0.11``.
     """
     release = tuple(map(int, re.findall(r"\d+", version)))

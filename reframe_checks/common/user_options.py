@@ -17,7 +17,7 @@ from site_configs.schema.reframe_request import FILE, current_request
 from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout
 
-SOURCE = Path(__file__).resolve().parents[2]  #: of Plumbline
+SOURCE = Path(__file__).resolve().parents[2]  #: root of Plumbline's sources
 
 
 def is_in_session() -> bool:
@@ -36,10 +36,10 @@ def resolve(
 ) -> Any:
     """Resolve the value of a variable: the first in this order that is not None.
 
-    :param default: of the check, if all others are None.
-    :param outside: from ``--setvar`` on ReFrame's command line.
+    :param default: value of the check, if all others are None.
+    :param outside: value from ``--setvar`` on ReFrame's command line.
     :param user: the choice of ``./plumbline``'s user.
-    :param site: of the partition (``defaults``).
+    :param site: value of the partition (``defaults``).
     :param references: with which the references were measured.
     """
     values = (outside, user, site, references)

@@ -31,7 +31,7 @@ class MachineSurvey:
     scheduler: Scheduler | None
     modules: ModuleSystem
     mpis: login_node.LoginMpis
-    threads_per_core: int = 1  #: of the machine, usable by this process
+    threads_per_core: int = 1  #: hardware threads of a core that this process may use
     cray_modules: tuple[str, ...] = ()
 
 

@@ -79,7 +79,7 @@ def list_remarks(facts: MachineSurvey) -> list[str]:
     return remarks
 
 
-FEW_NODES = 4  #: that a new site measures at most; a night on thousands is for a person to decide
+FEW_NODES = 4  #: most nodes that a new site measures; a night on thousands is for a person to decide
 LSCPU = "`lscpu` on a compute node tells it"
 
 
@@ -87,7 +87,7 @@ LSCPU = "`lscpu` on a compute node tells it"
 class AnnotatedValue:
     """A value of the site file, with its origin or what a person must do about it."""
 
-    value: str  #: as Python code
+    value: str  #: the value as Python code
     said: str
     change: bool = False
 
@@ -302,7 +302,7 @@ def write_new_site(
 ) -> int:
     """Survey the machine and write its site file.
 
-    :param name: of the site; that of the cluster or the host if None.
+    :param name: name of the site; that of the cluster or the host if None.
     :param output: path of the file; among Plumbline's sites if None.
     :raises UsageError: if the file exists or cannot be written.
     """

@@ -14,7 +14,7 @@ BARRIER = "barrier"  #: has no payload; it makes as many calls as the smallest s
 ROUTINES = ("pingpong", "bcast", "allreduce", "alltoall", BARRIER)
 SIZES = (8, 1000, 10_000, 1_000_000)
 ELEMENT = 8  #: bytes of a double
-BATCHES = 5  #: that are timed, after as many untimed ones
+BATCHES = 5  #: batches that are timed, after as many untimed ones
 TIME_LIMIT = 120.0  #: seconds; a start usually takes one
 MOST_CALLS, MOST_BATCH_BYTES = 200, 10_000_000  #: per batch
 TIMED_OUT, NOT_FOUND = 124, 127  #: exit codes, as in a shell
@@ -66,8 +66,8 @@ def run_exchange(
 ) -> Ran:
     """Start a program and wait for its end.
 
-    :param launcher: of the MPI, with its number of ranks
-    :param limit: in seconds
+    :param launcher: launcher of the MPI, with its number of ranks
+    :param limit: time limit in seconds
     """
     assignments = [f"{name}={value}" for name, value in program.variables.items()]
     words = [*(program.launcher or launcher)]

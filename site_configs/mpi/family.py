@@ -34,13 +34,13 @@ BETWEEN_NODES = "OMPI_MCA_btl"  #: chooses the transports of Open MPI
 #: Beginning of the string of SimGrid's MPI, whose times are simulated.
 SIMULATED_LIBRARY = "SMPI Version"
 PREFIX = "prefix"  #: origin of an MPI that was given by its installation prefix
-DIGITS = 6  #: of a prefix's hash in a name
+DIGITS = 6  #: digits of a prefix's hash in a name
 ABI_SUFFIX = "+abi"  #: suffix of a word for an MPI that is used through its standard ABI
 ABI_ENDING = "-abi"  #: the same in the name of its environment
 LAYERS = ("ucx", "libfabric")  #: libraries below an MPI of which another release may be chosen
 #: A word for an MPI: family, release or prefix, its binary interface, and the library below it
 WORD = re.compile(rf"(.*?)({re.escape(ABI_SUFFIX)})?(?:\+((?:{'|'.join(LAYERS)})(?:@.*)?))?", re.S)
-ON = "-on-"  #: in the name of an environment, before the library below the MPI
+ON = "-on-"  #: stands in the name of an environment before the library below the MPI
 
 
 @dataclass(frozen=True)

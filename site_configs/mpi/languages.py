@@ -17,7 +17,7 @@ from site_configs.mpi.family import Mpi, join_lines, spare_network
 from site_configs.mpi.probe import ProbeError, run_step, strip_allocation
 
 SOURCES = Path(__file__).resolve().parents[2] / "suite" / "bindings"
-MPI_LIBRARY = re.compile(r"=> (\S*/libmpi(?:ch)?\.so\S*)")  #: in a line of ldd
+MPI_LIBRARY = re.compile(r"=> (\S*/libmpi(?:ch)?\.so\S*)")  #: the MPI library in a line of ldd
 BUILD_LIMIT = 600.0  #: seconds
 
 
@@ -30,7 +30,7 @@ class Bench:
     """An MPI on this machine, and the folders for programs that use it."""
 
     mpi: Mpi
-    folder: Path  #: of this call
+    folder: Path  #: folder of this call
     lasting: Path  #: for lasting things: wheels and slow builds
     wheels: Path | None = None  #: the only source of wheels; None for the package index
     jars: Path | None = None  #: the same for jars
@@ -74,7 +74,7 @@ class Bench:
             raise Unavailable(join_lines(str(error))) from None
 
 
-MPJ_SAYS = "MPJ Express"  #: as its library
+MPJ_SAYS = "MPJ Express"  #: MPJ Express's name for its library
 PACKAGES = "PLUMBLINE_MPI4PY"  #: variable with the place of mpi4py; ``exchange.py`` reads it
 
 
@@ -147,7 +147,8 @@ def provide_jars(bench: Bench, home: Path) -> None:
         raise Unavailable(next(iter(lacking.values())))
 
 
-NO_MODULE = re.compile(r"Fatal Error: (.*?)(?: compilation terminated|$)")  #: of gfortran
+#: gfortran's error for a missing module
+NO_MODULE = re.compile(r"Fatal Error: (.*?)(?: compilation terminated|$)")
 
 
 def prepare_c(bench: Bench) -> Program:

@@ -48,7 +48,8 @@ class KnownLayer:
     env: Mapping[str, dict[str, str]]
     shares_memory: bool = True  #: whether MPIs use shared memory through it within a node
     replaced: tuple[str, ...] = ()  #: the MPI's own variables that name another library
-    file: Mapping[str, str] = field(default_factory=dict)  #: by family, the one of them that names the file
+    #: variable of each family that names the file of this library
+    file: Mapping[str, str] = field(default_factory=dict)
     plugins: str = ""  #: pattern of files that it opens: beside it, or below ``prov`` or its own name
     plugin_path: str = ""  #: variable that names their folder
 
@@ -97,8 +98,8 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class LoadedLayer:
-    paths: tuple[str, ...]  #: of its library
-    version: str  #: as the library reports it; empty if it does not
+    paths: tuple[str, ...]  #: paths of its library
+    version: str  #: version that the library reports; empty if it does not
 
 
 def find_layer_folder(layer: str, root: Path, wheel_folder: Path | None, say: Callable[[str], None]) -> str:
@@ -128,7 +129,7 @@ def find_layer_folder(layer: str, root: Path, wheel_folder: Path | None, say: Ca
 def adopt_layer(mpi: Mpi, layer: str, folder: str, word: str) -> Mpi | Unusable:
     """Return an MPI set up for a library below it; or why it does not run on that.
 
-    :param folder: of the library; empty for the MPI's own
+    :param folder: folder of the library; empty for the MPI's own
     """
     name, _, version = layer.partition("@")
     facts = KNOWN[name]
@@ -215,8 +216,8 @@ def is_as_tried(tried: Mpi, mpi: Mpi, folder: str) -> bool:
 def explain_other_layer(loaded: LoadedLayer, known: KnownLayer, folder: str, version: str) -> str:
     """Explain why a loaded library is not the requested one; empty if it is.
 
-    :param folder: that it must be in; empty for any
-    :param version: that it must report, as in the wheel's name; empty for any
+    :param folder: folder that it must be in; empty for any
+    :param version: version that it must report, as in the wheel's name; empty for any
     """
     if not loaded.paths:
         return f"it loads no {known.library}"

@@ -16,7 +16,7 @@ from site_configs.mpi.probe import Candidate, find_companion_launcher
 
 MODULE = "module"  #: origin of an MPI from a module
 MODULE_SECONDS = 30
-MOST_WAYS = 3  #: of loading a module behind others, besides the first
+MOST_WAYS = 3  #: most ways of loading a module behind others, besides the first
 MOST_SAID = 300  #: characters that are quoted from the messages of a load
 MARK = "plumbline: here it begins"  #: separates the output of the user's profile
 #: Remains of a coloured listing: colours and links of a terminal.
@@ -24,7 +24,7 @@ COLOURS = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(\x07|\x1b\\))")
 #: A line of ``module -t avail`` or ``spider``: a name, and additions in brackets of any kind: symbolic versions
 #: ``(default:stable)``, tags ``<L>``, variants ``{+cuda}``, Lmod's ``[...]``.
 LISTED = re.compile(r"(?P<name>[^\s(<{\[]+)\s*(?P<added>([(<{\[][^)>}\]]*[)>}\]]\s*)*)")
-ALIAS = re.compile(r"\((@|[^)]*:@)|@\)")  #: of another module, which is listed too
+ALIAS = re.compile(r"\((@|[^)]*:@)|@\)")  #: alias of another module, which is listed too
 KEY = "Key:"  #: before the legend of a listing
 #: MPIs by the names that sites, vendors, Spack and EasyBuild give them.
 FAMILY_NAMES = (
@@ -59,8 +59,8 @@ class ModuleError(Exception):
 class ModuleListing:
     """The modules of a machine whose names resemble those of MPIs."""
 
-    mpis: tuple[str, ...] = ()  #: that can be loaded directly
-    hidden: tuple[str, ...] = ()  #: that need other modules first
+    mpis: tuple[str, ...] = ()  #: MPIs that can be loaded directly
+    hidden: tuple[str, ...] = ()  #: MPIs that need other modules first
     resembling: tuple[str, ...] = ()  #: with ``mpi`` in their names, but not known as MPIs
     problem: str = ""  #: why there is no listing
 

@@ -159,7 +159,7 @@ def run_two(mpicc: str, mpiexec: str, source: str, env: Mapping[str, str], *link
 def find_world_library(launcher: str | Path, output: str, of: str | Path) -> str:
     """Return the library version string that a world of two processes printed.
 
-    :param output: of :data:`PROGRAM`
+    :param output: output of :data:`PROGRAM`
     :param of: compiler or library of the program, for errors
     :raises ProbeError: if it was no such world.
     """

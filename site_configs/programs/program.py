@@ -12,7 +12,7 @@ from typing import Any
 class Program:
     """One program, which may consist of many executables."""
 
-    name: str  #: as in every case: ``mpicost``, ``osu``, ``imb``
+    name: str  #: name in every case: ``mpicost``, ``osu``, ``imb``
     package: str = ""  #: Spack's package; empty for a part of another program
     folder: str = ""  #: with the executables, or with subfolders of them, below the prefix
     single: str = ""  #: the executable, if there is only one
@@ -21,7 +21,7 @@ class Program:
     sample: str = ""  #: an executable that shows that the program is there
     example: str = ""  #: its folder as installed by Spack, if a site may declare an installed one
     version: bytes = b""  #: pattern of its version in an executable
-    level: str = "-O2"  #: of optimisation, as in Spack's recipe
+    level: str = "-O2"  #: level of optimisation, as in Spack's recipe
     own: bool = False  #: whether it is part of the suite, with records and trials like mpicost
     on_request: bool = False  #: whether no night measures it
     needs_gpus: bool = False  #: whether nights measure it only on partitions with GPUs
@@ -29,13 +29,13 @@ class Program:
     whole: bool = False
     verified: bool = False  #: whether every launch verifies its data, also one whose times count
     in_turn: bool = False  #: whether a night may leave some of its MPIs to a later one
-    launches: int = 1  #: of an automatic calibration
+    launches: int = 1  #: launches of an automatic calibration
     caches: tuple[str, ...] = ("warm",)  #: what it can do to the caches before each trial
     #: Default of each option that it has; None if that depends on the case.
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-OWN = {"sync": "dissemination", "seconds_per_layout": None}  #: of the suite's programs
+OWN = {"sync": "dissemination", "seconds_per_layout": None}  #: values for the suite's programs
 #: A launch of OSU or IMB takes minutes. With five launches, all cases of OSU together show how launches differ.
 #: IMB prints means only: its references assert gross changes.
 PROGRAMS = {

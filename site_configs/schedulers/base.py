@@ -80,7 +80,7 @@ class Queue:
     kinds: tuple[NodeKind, ...]
     default: bool = False
     seconds: int = 0  #: longest job; 0 if unlimited or unknown
-    most_nodes: int = 0  #: of one job; 0 if unlimited or unknown
+    most_nodes: int = 0  #: most nodes of one job; 0 if unlimited or unknown
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -102,7 +102,7 @@ class UsableNodes:
 
 @dataclass(frozen=True)
 class RefusedOption:
-    option: str  #: as in the site file; empty if the job is refused for no single option
+    option: str  #: option of the site file; empty if the job is refused for no single option
     said: str  #: the scheduler's message, on one line
 
 
@@ -116,9 +116,9 @@ def describe_nodes(shown: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class OwnJob:
-    number: str  #: as the scheduler writes it
-    state: str  #: in the scheduler's terms
-    directory: Path  #: from which it was submitted
+    number: str  #: number as the scheduler writes it
+    state: str  #: state in the scheduler's terms
+    directory: Path  #: directory from which it was submitted
     active: bool  #: whether it is neither over nor about to end
 
 
@@ -154,14 +154,14 @@ class Scheduler:
     limits_of_jobs: str = ""
     #: variables, with values, that its commands need because they choose the machine
     asking: tuple[tuple[str, str], ...] = ()
-    limit_words: str = ""  #: in the standard error of a job that it ended at its time limit
+    limit_words: str = ""  #: words in the standard error of a job that it ended at its time limit
     mark: str = ""  #: file in a session's directory which shows that the session sent jobs to it
     list_jobs_command: str = ""  #: the command with which users see their jobs
     cluster: str = ""
     queues: tuple[Queue, ...] = ()  #: all that accept jobs
     switches: tuple[frozenset[str], ...] = ()  #: nodes under each leaf switch
     accounting: bool = True  #: whether it keeps records of finished jobs
-    mpi_types: tuple[str, ...] = ()  #: that its launcher can start
+    mpi_types: tuple[str, ...] = ()  #: MPI types that its launcher can start
     notes: tuple[str, ...] = ()  #: what was unknown or not understood, for people
 
     def read(self, ask: Ask) -> Scheduler:

@@ -53,7 +53,7 @@ def ask_pbs(ask: Ask) -> Answer:
 def count_usable(ask: Ask, name: str) -> UsableNodes | None:
     """Count the nodes of a queue that are neither down nor taken out; None if PBS does not answer.
 
-    :param name: of the queue; empty for all nodes.
+    :param name: name of the queue; empty for all nodes.
     """
     try:
         vnodes = [stanza for stanza in parse_stanzas(ask(NODES)) if "state" in stanza[1]]

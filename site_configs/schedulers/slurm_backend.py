@@ -34,7 +34,7 @@ from site_configs.schema.variables import SESSION
 #: Seconds for which the controller may be away before a launch is given up.
 PATIENCE = "PLUMBLINE_SLURM_PATIENCE"
 PATIENCE_SECONDS = 600.0
-WAIT_SECONDS = 12 * 3600.0  #: in the queue, unless the site sets ``max_pending_time``
+WAIT_SECONDS = 12 * 3600.0  #: longest wait in the queue, unless the site sets ``max_pending_time``
 #: In the queue, after an earlier launch did not start in time: a night must end.
 SHORT_WAIT_SECONDS = 60.0
 #: From a job's time limit until it is cancelled from here: Slurm counts in minutes, with delays.
@@ -378,7 +378,7 @@ class BlockSrun(JobLauncher):
     """Slurm's launcher, node after node, with each process bound to a core, or to a thread of it."""
 
     binds_to_threads = True
-    kind = ""  #: of MPI, in the words of ``srun --mpi=list``
+    kind = ""  #: kind of MPI, in the words of ``srun --mpi=list``
 
     def command(self, job: Any) -> list[str]:
         nodes = -(-job.num_tasks // job.num_tasks_per_node)

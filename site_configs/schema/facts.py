@@ -30,17 +30,17 @@ NODES = re.compile(r"([0-9]+)_nodes?")
 class PartitionFacts:
     """The facts that :func:`site_configs.common.partition` writes into ``extras``, by the same names."""
 
-    layouts: tuple[Layout, ...]  #: that are measured by default
+    layouts: tuple[Layout, ...]  #: layouts that are measured by default
     boundaries: tuple[int, ...]  #: process counts of ``--boundaries``
-    most_processes: int  #: of a launch
+    most_processes: int  #: most processes of a launch
     cores_per_node: int
     nodes: int
     nodes_per_switch: int = 0  #: 0 where it is not known
     threads_per_core: int = 1  #: hardware threads
-    gpus: Gpus | None = None  #: of each node
+    gpus: Gpus | None = None  #: GPUs of each node
     defaults: Mapping[str, Any] = field(default_factory=dict)  #: values of variables of the checks
     exact: bool = False  #: whether time is simulated
-    shared_memory_bytes: int = 0  #: of all processes of a simulated launch; 0 if each node has its own
+    shared_memory_bytes: int = 0  #: memory for all processes of a simulated launch; 0 if each node has its own
     #: accepted differences from the references, with their reasons
     accept: Mapping[str, str] = field(default_factory=dict)
     reference_days: int = REFERENCE_DAYS  #: age at which a reference is old
@@ -118,7 +118,7 @@ OF_EXTRAS = (*("library", "launcher", "container", "by_hand", "accept", "transpo
 class EnvironmentFacts:
     """The facts that :func:`site_configs.common.environment` writes into ``extras``, or their defaults."""
 
-    library: str = ANY_LIBRARY  #: in every MPI_Get_library_version
+    library: str = ANY_LIBRARY  #: text in every MPI_Get_library_version
     launcher: str | Sequence[str] = ""  #: that of the partition if empty
     container: Sequence[str] = ()  #: words that start a program in the container of its MPI
     compilers: tuple[str, ...] = ()  #: wrappers, in order of preference

@@ -29,8 +29,8 @@ SESSION_GAP_MINUTES = 20  #: between launches of two sessions, by default
 REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
 #: Identifies the platform of a launch in simulated time; times on another platform are not comparable.
 PLATFORM_HASH = "SMPI_PLATFORM_HASH"
-MOST_TRIALS = 1_000_000  #: as in mpicost
-MOST_ROUNDS = 1000  #: as in mpicost
+MOST_TRIALS = 1_000_000  #: the limit of mpicost
+MOST_ROUNDS = 1000  #: the limit of mpicost
 #: Keys of a partition and of its extras that ``partition`` sets itself, and the arguments that they follow
 #: from.
 FOLLOW_FROM = {

@@ -34,7 +34,7 @@ Transports = Annotated[
 class ExpectedTransport:
     """The expected transports of a class of pairs."""
 
-    text: str  #: as in the site file
+    text: str  #: text in the site file
     layer: str
     transports: tuple[str, ...]  #: allowed ones
     rails: int  #: least number in use

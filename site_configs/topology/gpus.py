@@ -18,7 +18,7 @@ ARCHITECTURES = {"sm": "cuda", "gfx": "rocm"}
 #: ReFrame's name of the resource that a job requests, and Slurm's option for it
 RESOURCE, REQUEST = "_rfm_gpu", "--gpus-per-node={num_gpus_per_node}"
 
-AMD = re.compile(r"mi\d+|gfx|amd|instinct|radeon|vega")  #: in the schedulers' names of AMD's GPUs
+AMD = re.compile(r"mi\d+|gfx|amd|instinct|radeon|vega")  #: how schedulers name AMD's GPUs
 
 Kind = Annotated[str, one_of(VENDORS)]
 

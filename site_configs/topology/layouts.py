@@ -92,7 +92,7 @@ def layouts(topology: Topology) -> list[Layout]:
     return sorted(full | list_sparse_layouts(topology, 1) | list_sparse_layouts(topology, cores // 2))
 
 
-RANKS_PER_CORE = 2  #: of a layout that uses hardware threads, as in Taboada et al.
+RANKS_PER_CORE = 2  #: ranks per core of a layout that uses hardware threads, as in Taboada et al.
 
 
 def list_kernel_layouts(cores_per_node: int, nodes: int, threads_per_core: int = 1) -> list[Layout]:

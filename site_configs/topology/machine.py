@@ -238,8 +238,8 @@ def read_machine() -> Machine:
     )
 
 
-WORDS_PER_LINE = 8  #: of 8 bytes
-UNKNOWN_SECONDS = 0.1  #: of a flush if the caches are unknown
+WORDS_PER_LINE = 8  #: words of 8 bytes
+UNKNOWN_SECONDS = 0.1  #: duration of a flush if the caches are unknown
 
 
 def compute_flush_bytes(machine: Machine, ranks: int = 1) -> int:
@@ -270,7 +270,7 @@ def measure_flush_seconds() -> float:
     return perf_counter() - begin
 
 
-LIMITS = "limits"  #: in run records, and a circumstance, of launches that record them
+LIMITS = "limits"  #: key in run records, and a circumstance, of launches that record them
 UNLIMITED = "unlimited"
 #: Letters of ``ulimit`` with their names, in the order of descriptions.
 NAMES = {

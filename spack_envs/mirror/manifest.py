@@ -20,7 +20,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.files import open_regular, read_text
 
 INCOMING = ".incoming-"  #: prefix of names of incomplete files
-MOST_BYTES = 16_000_000  #: of a manifest
+MOST_BYTES = 16_000_000  #: largest manifest
 BLOCK = 1 << 20
 NAME = "mirror.json"
 SCHEMA = 1
@@ -289,7 +289,7 @@ def check_python(folder: Path, manifest: Manifest) -> None:
 
 VARIABLE = "PLUMBLINE_MIRROR"
 FORGET = "none"  #: used instead of a directory
-COMMANDS = ("setup", "doctor")  #: that have the option
+COMMANDS = ("setup", "doctor")  #: commands that have the option
 
 
 def read_mirror_option(words: Sequence[str]) -> str | None:
@@ -309,7 +309,7 @@ def find_named_mirror(
     """Find the mirror to use without a network; None if there is none.
 
     :param work: work directory, which remembers it
-    :param asked: in this call: a directory, or ``none`` for no mirror
+    :param asked: choice of this call: a directory, or ``none`` for no mirror
     :raises UsageError: if the option is given without a value, which would mean the network.
     """
     if asked == "":

@@ -33,7 +33,7 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 class LockedPackage:
     name: str
     version: str
-    text: str  #: as in the file
+    text: str  #: text of the file
     hashes: frozenset[str]
 
 

@@ -120,7 +120,7 @@ def put_archive(data: bytes, folder: Path) -> str:
 class SourceCollector:
     """Gather the sources of one environment into a folder.
 
-    :param directory: of the environment, ready to be solved
+    :param directory: directory of the environment, ready to be solved
     :param work: work directory, where Spack may write
     """
 

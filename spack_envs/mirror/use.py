@@ -67,7 +67,7 @@ class Mirror:
 def choose_mirror(work: Path, asked: str | None, progress: Progress) -> Mirror | None:
     """Choose and verify the mirror to use; None if there is none.
 
-    :param asked: by ``--mirror`` in this call; such a mirror is verified completely
+    :param asked: value of ``--mirror`` in this call; such a mirror is verified completely
     :raises UsageError: if a mirror that the user has named, in whatever way, is damaged.
     """
     folder = manifest.find_named_mirror(work, asked)

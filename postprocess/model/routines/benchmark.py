@@ -38,9 +38,9 @@ class Benchmark:
     A routine that mpicost has too has the same name, so that equal operations can be compared.
     """
 
-    name: str  #: of the program or of its argument: ``osu_allreduce``, ``Allreduce``
+    name: str  #: name of the program or of its argument: ``osu_allreduce``, ``Allreduce``
     routine: str  #: Plumbline's name
-    title: str  #: of its table in the output
+    title: str  #: title of its table in the output
     column: str  #: header words of the column with the mean
     unit: Unit = SECONDS  #: ``s`` or ``MB/s``; the better direction follows from it
     sync: str = "barrier"  #: ``barrier`` between two calls, or ``loop``
@@ -50,7 +50,7 @@ class Benchmark:
     least: int = 1  #: smallest size in bytes, that of one element; 0 if there may be no payload
     options: tuple[str, ...] = ()
     executable: str = ""  #: name of the executable, if the program has several
-    mode: str = ""  #: of its tables, if it prints two: ``AGGREGATE`` of IMB-RMA
+    mode: str = ""  #: mode of its tables, if it prints two: ``AGGREGATE`` of IMB-RMA
     #: Header words of the column that is judged instead of the mean, if the program prints quantiles of its
     #: trials; the mean is then the headline.
     steady: str = ""

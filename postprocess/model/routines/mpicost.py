@@ -38,7 +38,7 @@ OWN_PROGRAM = "mpicost"
 #: Programs of the suite, whose records and trials have the same form
 OWN_PROGRAMS = tuple(program.name for program in PROGRAMS.values() if program.own)
 
-COMPARED = "compared"  #: in the method of a start of OSU or IMB: its sizes that are not a mere warm-up
+COMPARED = "compared"  #: key in the method of a start of OSU or IMB: its sizes that are not a mere warm-up
 
 #: Launches of a calibration that a night makes by itself if each trial of mpicost flushes all caches, which may
 #: take minutes.
@@ -51,7 +51,7 @@ COMPOSITIONS, SWAPS, SENDS = "compositions", "swaps", "sends"
 #: COMMTEST's experiments, by who swaps with whom: 0 with 1; i with i + 1; i with i + p/2; a ring.
 EXPERIMENTS = ("first", "next", "half", "ring")
 PROTOCOLS = ("sendrecv", "nonblocking", "ordered", "synchronous", "persistent")
-MODES = ("standard", "synchronous", "buffered")  #: of sending
+MODES = ("standard", "synchronous", "buffered")  #: modes of sending
 
 
 class Scaling(str, Enum):
@@ -238,11 +238,11 @@ def is_on_request(case: Case) -> bool:
 
 
 USUAL = PROGRAMS[OWN_PROGRAM].options
-TRIALS: int = USUAL["trials"]  #: of mpicost, per case
+TRIALS: int = USUAL["trials"]  #: trials of mpicost, per case
 #: Visits of a launch to its cases, each of which takes a share of the trials
 TRIAL_ROUNDS: int = USUAL["trial_rounds"]
 VISIT = 2  #: trials of a visit, at least (``options.c``)
-CACHE: str = USUAL["cache"]  #: of mpicost, before each trial
+CACHE: str = USUAL["cache"]  #: what mpicost does with the caches before each trial
 WARM = "warm"  #: state in which the loops of OSU and IMB leave the caches; also used by the comparison of nodes
 #: Seconds that a night may take for all launches of a layout with an MPI
 SECONDS_PER_LAYOUT = 30

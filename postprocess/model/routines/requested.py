@@ -19,7 +19,7 @@ NEIGHBORHOOD = tuple(f"neighbor_{exchange}" for exchange in EXCHANGES)
 NON_BLOCKING_NEIGHBORHOOD = tuple(f"i{routine}" for routine in NEIGHBORHOOD)
 
 LARGE = ("bw.large", "bibw.large")  #: messages of 4 MiB
-LONG_ONE_SIDED = ("accumulate", "truly_passive_put", "truly_passive_put.pure")  #: of IMB
+LONG_ONE_SIDED = ("accumulate", "truly_passive_put", "truly_passive_put.pure")  #: slow routines of IMB
 
 #: Routines of ``--family weekly``: rarely used, or too long for a night.
 WEEKLY_ROUTINES = (

@@ -9,7 +9,7 @@ from postprocess.model.routines.mpicost import BARRIER, FAMILIES, REDUCE_LOCAL, 
 
 RUS = "rus"  #: the family
 TRIALS = 11  #: loops, of which the first is dropped
-COSTS = ("bcast", "gather", "scatter", "alltoall", "reduce_sum", "allreduce_sum")  #: in its tables
+COSTS = ("bcast", "gather", "scatter", "alltoall", "reduce_sum", "allreduce_sum")  #: routines in its tables
 IN_ALL = ("gather", "scatter", "alltoall")  #: the buffer is the blocks of all processes together
 #: How mpicost builds an operation from single sends
 AS_SENDS = {

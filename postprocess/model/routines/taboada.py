@@ -28,7 +28,7 @@ REPLACED_BY = {
 WHOLE = (PINGPONG, "bcast", "reduce_sum", "allreduce_sum", "scan_sum")  #: their bytes are n
 SHARED = ("scatter", "gather", "allgather", "alltoall", "reduce_scatter_sum")  #: their bytes are n / p
 ROUTINES = (PINGPONG, BARRIER, *WHOLE[1:], *SHARED)
-MEASURED = (*ROUTINES, *REPLACED_BY.values())  #: by the family
+MEASURED = (*ROUTINES, *REPLACED_BY.values())  #: routines that the family measures
 
 
 def convert_totals(routine: str, totals: Iterable[int], processes: int) -> list[int]:
