@@ -40,7 +40,7 @@ MOST_OPEN = 15  #: of these those that are not folded
 MOST_PRINTED = 6  #: of these those that are printed
 MOST_OF_ONE_GROUP = 30  #: cases that are named of those of which the same is said
 MOST_NEWS = 4  #: cases that are named of those that changed in one way
-MOST_LAUNCHES = 400
+MOST_LAUNCHES = 200  #: of those that failed, and of the others
 HOW_TO_READ = (
     "The value of a case is the median of its launches. It is held against a reference, the center of earlier "
     "launches on this machine, inside a band that follows from how launches and sessions differ.",
@@ -249,7 +249,7 @@ LAUNCH_COLUMNS = ("processes", "per node", "launch", "time")
 def _tabulate_launches(launches: Sequence[SummaryLaunch]) -> TextTable:
     rows = tuple(
         (
-            Toned(launch.outcome, Tone.BAD if launch.failed else Tone.PLAIN),
+            Toned(launch.outcome, Tone.BAD) if launch.failed else launch.outcome,
             *(launch.name, launch.environment, launch.partition, launch.reason, launch.directory),
             *(str(launch.processes), str(launch.per_node), str(launch.launch)),
             formats.duration(launch.seconds),
