@@ -255,7 +255,7 @@ def load_summary(path: Path) -> SessionSummary:
     except OSError as error:
         raise SummaryError(f"{path}: {error.strerror}; {FIX}") from None
     except ValueError as error:
-        raise SummaryError(f"{path}: {error}; {FIX}") from None
+        raise SummaryError(f"{path}: is no JSON: {error}; {FIX}") from None
     return parse_summary(document, str(path))
 
 

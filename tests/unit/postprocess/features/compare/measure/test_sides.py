@@ -40,3 +40,9 @@ def test_what_the_site_has_not_is_refused_with_its_choice(label: str):
         find_environment(CLUSTER, DECLARED, label)
     choice = "mpich-5_0_2, mpich-5_0_2-abi, openmpi-5_0_11"
     assert str(refused.value).startswith(f"{label}: site cluster has no such MPI; it has {choice}")
+
+
+@pytest.mark.parametrize(("label", "meant"), [("mpihc", "mpich"), ("openmip", "openmpi")])
+def test_a_mistyped_family_is_proposed(label: str, meant: str):
+    with pytest.raises(UsageError, match=rf"; did you mean {meant}\?$"):
+        find_environment(CLUSTER, DECLARED, label)
