@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
 from markupsafe import Markup
 
 from postprocess.base import files, formats, sanitize
@@ -22,6 +21,9 @@ from postprocess.base.sanitize import choose_fence, escape_markdown, sanitize_li
 from postprocess.model.groups import describe_reason
 from postprocess.model.verdict import Verdict, is_healthy
 from site_configs.mpi.exchange import BINDINGS
+
+if TYPE_CHECKING:
+    import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: What stands beside a tone, or for it where there is no colour.
@@ -67,6 +69,8 @@ def write_pages(pages: Mapping[Path, str]) -> None:
 @cache
 def _open_templates() -> jinja2.Environment:
     """Open the templates, each compiled once in a process; what draws pictures is set for each page."""
+    import jinja2  # here: who writes no page does not wait for it
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
