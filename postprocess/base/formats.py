@@ -9,6 +9,7 @@ from datetime import date, datetime, timezone
 from typing import Literal, TypeAlias
 
 from postprocess.base import sanitize
+from postprocess.base.errors import UsageError
 
 Unit: TypeAlias = Literal["s", "MB/s", "x C"]
 SECONDS: Unit = "s"
@@ -284,6 +285,17 @@ def parse_day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text[:60]!r} is not a day such as 2027-03-31") from None
+
+
+def parse_since(since: str) -> datetime:
+    """Parse a time as in session records, or a day. Raises UsageError if it is neither."""
+    for parse in (parse_utc, parse_day):
+        try:
+            moment = parse(since)
+        except ValueError:
+            continue
+        return datetime(*moment.timetuple()[:6])
+    raise UsageError(f"{since!r} is not a date; write it as 2026-11-21 or 2026-11-21T01:30:00Z")
 
 
 MISSING = "missing"  #: planned or expected, but not measured

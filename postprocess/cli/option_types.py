@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from postprocess.base.errors import UsageError, propose_word
-from postprocess.base.formats import parse_whole
+from postprocess.base.formats import parse_since, parse_whole
 from postprocess.model.routines.benchmark import LEAST_ITERATIONS
 from postprocess.model.routines.known import may_be_routine, propose_routine
-from postprocess.results.query import parse_since
 from site_configs.programs.program import PROGRAMS
 
 LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size

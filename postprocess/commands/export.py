@@ -13,13 +13,13 @@ from typing import BinaryIO
 import polars as pl
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import plural
+from postprocess.base.formats import parse_since, plural
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_options
 from postprocess.cli.output_files import add_output_file
 from postprocess.cli.parser import READ, Command, Parser
 from postprocess.model.case import matches_patterns
-from postprocess.results.query import build_filter, list_index_months, parse_since, select_months
+from postprocess.results.query import build_filter, list_index_months, select_months
 from postprocess.results.store import SCHEMA, SERIES, read_session
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-import jinja2
 from markupsafe import Markup
 
 from postprocess.base import files, formats, sanitize
@@ -24,6 +23,9 @@ from postprocess.model.groups import describe_reason
 from postprocess.model.verdict import Verdict
 from site_configs.mpi.exchange import BINDINGS
 from site_configs.programs.program import PROGRAMS
+
+if TYPE_CHECKING:
+    import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: What stands beside a tone, or for it where there is no colour.
@@ -69,6 +71,8 @@ def write_pages(pages: Mapping[Path, str]) -> None:
 @cache
 def _open_templates() -> jinja2.Environment:
     """Open the templates, each compiled once in a process; what draws pictures is set for each page."""
+    import jinja2  # here: who writes no page does not wait for it
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,

@@ -27,7 +27,7 @@ import polars as pl
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError, explaining, propose_word
-from postprocess.base.formats import parse_day, parse_utc, plural
+from postprocess.base.formats import parse_since, plural
 from postprocess.base.grouping import group_pairs
 from postprocess.base.workdir import WorkDirectory
 from postprocess.results import store
@@ -201,17 +201,6 @@ def read_headlines(
     for lazy in scan_months(select_months(list_index_months(directory), begin), say):
         frames.append(lazy.filter(wanted).select(needed).collect())
     return sort_rows(pl.concat(frames)).select(chosen)
-
-
-def parse_since(since: str) -> datetime:
-    """Parse a time as in session records, or a day. Raises UsageError if it is neither."""
-    for parse in (parse_utc, parse_day):
-        try:
-            moment = parse(since)
-        except ValueError:
-            continue
-        return datetime(*moment.timetuple()[:6])
-    raise UsageError(f"{since!r} is not a date; write it as 2026-11-21 or 2026-11-21T01:30:00Z")
 
 
 def select_months(found: Sequence[IndexMonth], begin: datetime | None) -> list[IndexMonth]:

@@ -17,7 +17,6 @@ from functools import cache
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
 
 
 def compute_exceedance(others: int, own: int, largest: int) -> float:
@@ -43,7 +42,9 @@ class ToleranceLimit:
 def compute_tolerance_factor(launches: int, confidence: float, coverage: float) -> float:
     """Compute k of the one-sided normal limit m + k s of n launches."""
     root = math.sqrt(launches)
-    return float(scipy.stats.nct.ppf(confidence, launches - 1, float(ndtri(coverage)) * root)) / root
+    return (
+        float(scipy.stats.nct.ppf(confidence, launches - 1, float(scipy.special.ndtri(coverage)) * root)) / root
+    )
 
 
 @cache
@@ -177,7 +178,9 @@ def _judge_look(
     d: NDArray[np.float64], look: int, looks: int, good_failed: float, slow_accepted: float
 ) -> AcceptedRow:
     mean, error = float(d.mean()), float(d.std(ddof=1)) / math.sqrt(look)
-    down, up = (float(stdtrit(look - 1, 1 - risk / looks)) for risk in (good_failed, slow_accepted))
+    down, up = (
+        float(scipy.special.stdtrit(look - 1, 1 - risk / looks)) for risk in (good_failed, slow_accepted)
+    )
     lower, upper = mean - down * error, mean + up * error
     if upper <= 0:
         return AcceptedRow(RowVerdict.MET, mean, lower, upper)
@@ -232,7 +235,9 @@ def _judge_many(
     for look in looks:
         taken_so_far = d[:, :look]
         mean, error = taken_so_far.mean(axis=1), taken_so_far.std(axis=1, ddof=1) / math.sqrt(look)
-        down, up = (stdtrit(look - 1, 1 - risk / len(looks)) for risk in (good_failed, slow_accepted))
+        down, up = (
+            scipy.special.stdtrit(look - 1, 1 - risk / len(looks)) for risk in (good_failed, slow_accepted)
+        )
         now = np.where(mean + up * error <= 0, -1, np.where(mean - down * error > 0, 1, 0))
         decided = (verdicts == 0) & (now != 0)
         verdicts[decided], taken[decided] = now[decided], look

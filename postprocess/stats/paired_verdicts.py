@@ -22,7 +22,6 @@ from functools import cache
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtr
 
 from postprocess.stats.priors import LEAST_GROUP_SIZE, fit_prior
 from postprocess.stats.sessions import Prediction
@@ -99,7 +98,7 @@ def count_deciding_pairs(spread: float, distance: float, alpha: float) -> int:
     :param distance: above 0
     :param alpha: probability that the value is beyond either limit
     """
-    z = float(-ndtri(alpha))
+    z = float(-scipy.special.ndtri(alpha))
     return math.ceil((z * spread / distance) ** 2 * EFFICIENCY) + UNKNOWN_SPREAD
 
 
@@ -239,7 +238,7 @@ def compute_probabilities(
     with np.errstate(divide="ignore", invalid="ignore"):
         t = means / (np.where(exact, 0.0, spreads) * np.sqrt((1 + BLOCK_CORRELATION) / counts))
     t = np.where(means == 0, 0.0, t)
-    return stdtr(degrees, -t), stdtr(degrees, t)
+    return scipy.special.stdtr(degrees, -t), scipy.special.stdtr(degrees, t)
 
 
 def moderate_spreads(
@@ -329,7 +328,7 @@ def compute_probability(case: UnpairedCase, difference: float) -> float:
     noise = case.noise
     if noise is None or noise.deviation <= 0:
         return 1.0
-    return float(stdtr(noise.degrees, -difference / noise.deviation))
+    return float(scipy.special.stdtr(noise.degrees, -difference / noise.deviation))
 
 
 def judge_case(case: UnpairedCase, slower_q: float, faster_q: float) -> UnpairedResult:

@@ -5,9 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import jinja2
+from typing import TYPE_CHECKING, Any
 
 from postprocess.base import files, formats
 from postprocess.base.errors import UsageError
@@ -23,6 +21,9 @@ from site_configs.schedulers.registry import LOCAL, list_site_names
 from site_configs.schema.fields import NAME, NAME_RULE
 from site_configs.topology.gpus import Gpus, find_gpus_here, guess_kind
 from site_configs.topology.machine import Machine
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 @dataclass(frozen=True)
@@ -370,8 +371,10 @@ def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> 
     )
 
 
-def make_jinja() -> jinja2.Environment:
+def make_jinja() -> "jinja2.Environment":
     """Make the Jinja environment. Text from the machine goes into comments and Python strings only."""
+    import jinja2  # here: who writes no site file does not wait for it
+
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import scipy
-from scipy.special import stdtr
 
 from postprocess.base.formats import format_signed, plural
 from postprocess.extensions.selftest.data import CaseNight, FinishedNight
@@ -342,7 +341,7 @@ def predict_verdict(row: CaseNight, shift: float) -> tuple[float, float]:
     if not row.call or not row.call_deviation:  # without a known scatter there is no call limit
         return screened, screened
     beyond = (shift - math.log(row.call / (row.reference or 1.0))) / row.call_deviation
-    return screened, min(screened, float(stdtr(row.call_degrees, beyond)))
+    return screened, min(screened, float(scipy.special.stdtr(row.call_degrees, beyond)))
 
 
 def score_false_alarms(nights: Sequence[FinishedNight]) -> FalseAlarmScore:

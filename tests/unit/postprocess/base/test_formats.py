@@ -15,7 +15,6 @@ from postprocess.extensions.procurement.commitments import parse_number
 from postprocess.extensions.procurement.rules.rules import SHARE
 from postprocess.features.compare.command import parse_margins
 from postprocess.features.compare.dossier import parse_factor
-from postprocess.results.query import parse_since
 from site_configs.schema.fields import DURATION
 
 MICROSECONDS = [
@@ -132,7 +131,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "share": lambda text: SHARE.fullmatch(f"{text}%"),
     "duration": lambda text: DURATION.fullmatch(f"{text}h"),
     "day": lambda text: formats.parse_day(f"2026-11-2{text}"),
-    "since": lambda text: parse_since(f"2026-11-2{text}"),
+    "since": lambda text: formats.parse_since(f"2026-11-2{text}"),
     "moment": lambda text: formats.parse_utc(f"2026-11-2{text}T00:00:00Z"),
 }
 
