@@ -337,8 +337,6 @@ def render_html(document: Document) -> str:
     """Render a document as one HTML file that needs nothing but itself."""
     context = {
         "document": document,
-        "tone": document.tone,
-        "headline": document.headline,
         "sections": drop_empty(document.sections),
         **({"script": read_script(document.script)} if document.script else {}),
     }

@@ -188,7 +188,6 @@ class Proposal:
 class NumberedGroup:
     """Cases of which the same is said, with the command that measures all of them again."""
 
-    number: int  #: of ``run --failed SESSION:NUMBER``
     group: CaseGroup
     failed: bool
     again: str  #: empty where another launch tells nothing: of what did not fail, or has no reference
@@ -201,7 +200,7 @@ def list_numbered_groups(summary: SessionSummary) -> list[NumberedGroup]:
         failed = any(not result.counts_as_healthy(summary.strict) for result in group.results)
         tells = failed and group.verdict is not Verdict.NO_REFERENCE
         again = overview.format_again(group, number, summary) if tells else ""
-        numbered.append(NumberedGroup(number, group, failed, again))
+        numbered.append(NumberedGroup(group, failed, again))
     return numbered
 
 

@@ -91,10 +91,10 @@ def test_each_failed_case_is_there_and_each_reason_once(bad):
         assert len(re.findall(rf"{re.escape(result.case.key)}$", text, re.M)) == 1
     groups = list_numbered_groups(bad)
     assert {each.failed for each in groups} == {True, False}
-    for each in groups:
+    for number, each in enumerate(groups, 1):
         reason = sanitize_line(each.group.reason)
         assert not reason or unwrapped(text).count(unwrapped(reason)) == 1
-        again = f"  again: ./plumbline run --failed {samples.SESSION}:{each.number}\n"
+        again = f"  again: ./plumbline run --failed {samples.SESSION}:{number}\n"
         assert (again in text) == each.failed
 
 
@@ -265,8 +265,8 @@ def test_a_command_is_whole_on_its_line_in_a_terminal(bad, width, monkeypatch):
     tables.print_verdict_table(bad, width, stream)
     assert ESCAPE in stream.getvalue()
     lines = COLOUR.sub("", stream.getvalue()).splitlines()
-    for each in list_numbered_groups(bad):
-        again = f"  again: ./plumbline run --failed {samples.SESSION}:{each.number}"
+    for number, each in enumerate(list_numbered_groups(bad), 1):
+        again = f"  again: ./plumbline run --failed {samples.SESSION}:{number}"
         assert (again in lines) == each.failed
 
 
