@@ -149,6 +149,7 @@ def partition(declared: fields.Partition) -> dict[str, Any]:
         "most_processes": UNLIMITED if current_request().oversubscribe else topology.cores,
         "cores_per_node": topology.cores_per_node,
         "nodes": topology.nodes,
+        "nodes_per_switch": topology.nodes_per_switch,
         "threads_per_core": topology.threads_per_core,
         "defaults": msgspec.to_builtins(declared.defaults or {}),
         "exact": declared.exact,

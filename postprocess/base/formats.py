@@ -324,3 +324,8 @@ def render_markdown_table(table: TextTable) -> str:
     )
     notes = [f"{sanitize.escape_markdown(note)}\n" for note in table.notes]
     return "\n".join([head, f"|{'|'.join(rule)}|", *rows, "", *notes])
+
+
+def natural_sort_key(name: str) -> list[tuple[int, str]]:
+    """Return the key that sorts n2 before n10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import median, median_low
 
-from postprocess.base.formats import parse_utc
+from postprocess.base.formats import natural_sort_key, parse_utc
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import Lateness, RankLateness
 from postprocess.stats.detection import compare_shares, compute_tail
@@ -32,6 +32,7 @@ LEAST_SHARE = 0.01  #: by which the share of a node must exceed what is usual
 LEAST_SHARE_OF_CPU = 0.05
 LEAST_WATCHED = 0.5  #: seconds; in a shorter launch its own start is much of what a rank waits for
 LEAST_RATIOS = {WAITED: 2.0, LOST: 2.0, SLOW: 1.1, FAR: 1.5}  #: what is usual
+ACROSS = 2.0  #: ways between two switches over those below one
 MOST_HIT = 4  #: one of so many places; where more are hit none stands out
 
 
@@ -81,7 +82,8 @@ def watch_launch(run: FinishedLaunch) -> Iterator[Watch]:
     if nodes and " + " not in record["cpu_model"]:
         values[SLOW] = _find_slow(places, told.ranks)
     if nodes:
-        values[FAR] = _find_far([host["name"] for host in record["hosts"]], places, told.reach)
+        hosts = [host["name"] for host in record["hosts"]]
+        values[FAR] = _find_far(hosts, places, told, run.launch.nodes_per_switch)
     for kind, found in values.items():
         if len(found) > 1:
             least = LEAST_SHARE if nodes else LEAST_SHARE_OF_CPU
@@ -125,14 +127,50 @@ def _find_slow(places: list[str], ranks: Iterable[RankLateness]) -> dict[str, _V
     return {place: _Value(median(each), places.index(place)) for place, each in quanta.items()}
 
 
-def _find_far(hosts: list[str], places: list[str], reach: Iterable[tuple[float, float]]) -> dict[str, _Value]:
-    """Find the round trips of each host over those usual, of the size of which they are longest."""
-    trips = [*reach]
-    if not trips:
+def _find_far(hosts: list[str], places: list[str], told: Lateness, per_switch: int) -> dict[str, _Value]:
+    """Find the round trips of each host over those usual there, of the size of which they are longest.
+
+    A host most of whose partners are behind other switches is compared with others of which this is true. Where
+    there is none, its trips may take twice as long as those below a switch: they cross twice as many links.
+    """
+    if not told.reach:
         return {}
-    usual = [median_low(sizes) for sizes in zip(*trips, strict=True)]
-    values = (max(trip / most for trip, most in zip(each, usual, strict=True)) for each in trips)
-    return {host: _Value(value, places.index(host)) for host, value in zip(hosts, values, strict=True)}
+    trips = dict(zip(hosts, told.reach, strict=True))
+    near, apart = _split_by_switches(hosts, told.partners, per_switch)
+    usual = _find_usual([trips[host] for host in (near if len(near) >= LEAST_NODES else hosts)])
+    across = [ACROSS * each for each in usual] if len(apart) == 1 else usual
+    usual_apart = _find_usual([trips[host] for host in apart]) if len(apart) > 1 else across
+    found = {}
+    for host in hosts:
+        own = usual if host in near else usual_apart
+        far = max(trip / most for trip, most in zip(trips[host], own, strict=True))
+        found[host] = _Value(far, places.index(host))
+    return found
+
+
+def _split_by_switches(
+    hosts: list[str], partners: Sequence[Sequence[int]], per_switch: int
+) -> tuple[list[str], list[str]]:
+    """List the hosts whose median trip, the upper one, ends below their switch, and those where it does not.
+
+    Of the others it depends on whether one of their partners is slow.
+    """
+    if not per_switch:
+        return hosts, []
+    order = sorted(hosts, key=natural_sort_key)
+    switches = [order.index(host) // per_switch for host in hosts]
+    near, apart = [], []
+    for host, switch, met in zip(hosts, switches, partners, strict=True):
+        below = [each for each in met if switches[each] == switch]
+        if len(below) <= len(met) // 2:
+            apart.append(host)
+        elif len(below) - max(map(below.count, below)) > len(met) // 2:
+            near.append(host)
+    return near, apart
+
+
+def _find_usual(trips: Iterable[tuple[float, float]]) -> list[float]:
+    return [median_low(sizes) for sizes in zip(*trips, strict=True)]
 
 
 def _find_hits(

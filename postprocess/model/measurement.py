@@ -177,3 +177,4 @@ class Lateness:
     ranks: tuple[RankLateness, ...] = ()  #: in their order
     #: of each host, in the order of ``hosts``: median round trip with partners, of 8 bytes and of 32 KiB, in s
     reach: tuple[tuple[float, float], ...] = ()
+    partners: tuple[tuple[int, ...], ...] = ()  #: of each host that has ``reach``: numbers of hosts

@@ -86,6 +86,8 @@ class PlannedLaunch:
     #: Folder of the library of the standard ABI that its program must run on; empty for another program.
     standard_abi: str = ""
     in_container: bool = False  #: whether its program runs in one, which may hide facts of its nodes
+    #: So many nodes in the order of their names share a switch; 0 where it is not known which nodes these are
+    nodes_per_switch: int = 0
 
     def skip_all(self, reason: str) -> PlannedLaunch:
         skips = tuple(SkippedCase(case, reason) for case in self.cases)

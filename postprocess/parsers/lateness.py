@@ -8,6 +8,8 @@ from postprocess.model.measurement import Interruption, Lateness, RankLateness
 KEY = "lateness"
 MOST_KEPT = 12  #: interruptions of a list (``DETOURS_KEPT`` in ``noise.h``)
 SIZES = 2  #: of messages (``reach.h``)
+REACH_ROUNDS = 9  #: likewise
+WORD = 2**64 - 1
 SLACK = 1e-6  #: relative, of sums of numbers that were rounded
 
 
@@ -23,7 +25,37 @@ def parse_lateness(end: JsonObject, run: JsonObject) -> Lateness | None:
     if ranks and len(ranks) != run.integer("processes"):
         raise ValueError(f"{KEY}.ranks: {len(ranks)} of {run.integer('processes')} are there")
     reach = _parse_reach(entry, len(run.objects("hosts"))) if "reach" in entry.fields else ()
-    return Lateness(entry.number("watched"), ranks, reach)
+    partners = list_partners(run.get("seed", int), len(reach)) if reach else ()
+    return Lateness(entry.number("watched"), ranks, reach, partners)
+
+
+def list_partners(seed: int, hosts: int) -> tuple[tuple[int, ...], ...]:
+    """List the hosts that each host played with, as ``reach.c`` draws them by the launch's seed."""
+    rounds = hosts - 1 + hosts % 2
+    first = _draw(seed, hosts) % rounds
+    partners: list[list[int]] = [[] for _ in range(hosts)]
+    for number in range(REACH_ROUNDS):
+        for a, b in list_games(hosts, 1 + (first + number * rounds // REACH_ROUNDS) % rounds):
+            partners[a].append(b)
+            partners[b].append(a)
+    return tuple(map(tuple, partners))
+
+
+def list_games(processes: int, number: int) -> set[tuple[int, int]]:
+    """List the pairs of a round, lower rank first, by the circle method of the suite (``tournament.c``)."""
+    circle, alone = processes - 1 + processes % 2, number - 1
+    last = [(alone, processes - 1)] if processes % 2 == 0 else []
+    ranks = (rank for rank in range(circle) if rank != alone)
+    met = [(rank, (2 * alone - rank) % circle) for rank in ranks]
+    return {(a, b) for a, b in [*met, *last] if a < b}
+
+
+def _draw(seed: int, number: int) -> int:
+    """Draw a number of the sequence that a seed starts (``splitmix.h``)."""
+    mixed = seed + 0x9E3779B97F4A7C15 * (number + 1) & WORD
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & WORD
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & WORD
+    return mixed ^ mixed >> 31
 
 
 def _parse_rank(entry: JsonObject) -> RankLateness:

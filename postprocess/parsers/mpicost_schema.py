@@ -21,7 +21,7 @@ from postprocess.model.measurement import CORE_LATENCIES, CaseRecord, CoreLatenc
 from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, VISIT, WARM
 from postprocess.model.verdict import RecordError, Verdict
-from postprocess.parsers.lateness import parse_lateness
+from postprocess.parsers.lateness import list_games, parse_lateness
 from postprocess.stats.launches import bound_slowest_mean, summarise_trials
 
 SCHEMA = 2  #: of records
@@ -376,7 +376,7 @@ def _pairs(
     """Parse the pairs of a round, each once; their slowest trials must be those of ``t_max``."""
     processes = run.integer("processes")
     pairs = tuple(_pair(each, processes, t_max.size) for each in entry.objects("pairs"))
-    games = _games(processes, number)
+    games = list_games(processes, number)
     if unknown := next((each for each in pairs if (each.a, each.b) not in games), None):
         who = f"{unknown.a} and {unknown.b}"
         raise ValueError(f"pairs: {who} do not meet in round {number} of {processes} processes")
@@ -403,15 +403,6 @@ def _slowest_mean(
     if not low * (1 - AGREEMENT) <= mean <= high * (1 + AGREEMENT):
         raise ValueError(f"slowest_mean: {mean!r} disagrees with the trials, {low!r} to {high!r}")
     return mean
-
-
-def _games(processes: int, number: int) -> set[tuple[int, int]]:
-    """Return the pairs of a round, lower rank first, by the circle method of the suite (``tournament.c``)."""
-    circle, alone = processes - 1 + processes % 2, number - 1
-    last = [(alone, processes - 1)] if processes % 2 == 0 else []
-    ranks = (rank for rank in range(circle) if rank != alone)
-    met = [(rank, (2 * alone - rank) % circle) for rank in ranks]
-    return {(a, b) for a, b in [*met, *last] if a < b}
 
 
 def _core_latency(entry: JsonObject, run: JsonObject) -> CoreLatency | None:

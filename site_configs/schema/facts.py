@@ -35,6 +35,7 @@ class PartitionFacts:
     most_processes: int  #: of a launch
     cores_per_node: int
     nodes: int
+    nodes_per_switch: int = 0  #: 0 where it is not known
     threads_per_core: int = 1  #: hardware threads
     gpus: Gpus | None = None  #: of each node
     defaults: Mapping[str, Any] = field(default_factory=dict)  #: values of variables of the checks

@@ -4,7 +4,6 @@ Every trial of every pair is kept beside the results store: ``<store>/pairs/<ses
 """
 
 import io
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from postprocess.base import files
 from postprocess.base.errors import explaining
+from postprocess.base.formats import natural_sort_key
 from postprocess.base.grouping import group_pairs
 from postprocess.features.links.detect import Matrix, PairTimes
 from postprocess.model.launch import FinishedLaunch
@@ -168,11 +168,6 @@ def find_unplayed_pairs(finished: FinishedLaunch) -> list[tuple[str, str]]:
 
 def list_rank_hosts(run: dict[str, Any]) -> list[str]:
     return [entry["host"] for entry in sorted(run["ranks"], key=lambda entry: entry["rank"])]
-
-
-def natural_sort_key(name: str) -> list[tuple[int, str]]:
-    """Return the key that sorts n2 before n10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def write_pair_trials(directory: Path, session: str, finished: Sequence[FinishedLaunch]) -> Path:

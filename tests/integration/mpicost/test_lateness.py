@@ -26,7 +26,8 @@ PLATFORM = """<?xml version="1.0"?>
 """
 HOST = '<host id="n{0}" speed="1Gf"/>'
 LINK = '<link id="l{0}" bandwidth="{1}" latency="{2}"/>'
-ROUTE = '<route src="n{0}" dst="switch"><link_ctn id="l{0}"/></route>'
+ROUTE = '<route src="{1}" dst="{2}"><link_ctn id="l{0}"/></route>'
+USUAL, WIDE = ("12.5GBps", "0.5us"), ("200GBps", "0.5us")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -65,21 +66,30 @@ def test_interrupts_of_some_cpus_are_added_up(tmp_path: Path) -> None:
     assert subprocess.run([driver, tmp_path / "none", "0"], check=False).returncode == 1
 
 
-def name_late_nodes(folder: Path, slow: dict[int, tuple[str, str]]) -> Sequence[str]:
-    """Simulate a launch on hosts of which some have another link, and name those that are late."""
-    numbers, usual = range(HOSTS), ("12.5GBps", "0.5us")
-    parts = [*(HOST.format(number) for number in numbers), '<router id="switch"/>']
-    parts += [LINK.format(number, *slow.get(number, usual)) for number in numbers]
-    parts += [ROUTE.format(number) for number in numbers]
+def name_late_nodes(
+    folder: Path, slow: dict[int, tuple[str, str]], hosts: int = HOSTS, per_switch: int = HOSTS, known: int = 0
+) -> Sequence[str]:
+    """Simulate a launch on hosts of which some have another link, and name those that are late.
+
+    :param known: nodes per switch, as the site tells them
+    """
+    numbers, switches = range(hosts), range(-(-hosts // per_switch))
+    parts = [HOST.format(number) for number in numbers]
+    parts += [f'<router id="{name}"/>' for name in ("core", *(f"s{number}" for number in switches))]
+    parts += [LINK.format(number, *slow.get(number, USUAL)) for number in numbers]
+    parts += [LINK.format(f"s{number}", *WIDE) for number in switches]
+    parts += [ROUTE.format(number, f"n{number}", f"s{number // per_switch}") for number in numbers]
+    parts += [ROUTE.format(f"s{number}", f"s{number}", "core") for number in switches]
     (folder / "platform.xml").write_text(PLATFORM.format("\n".join(parts)))
-    (folder / "hosts").write_text("".join(f"n{number}\n" for number in range(HOSTS)))
+    (folder / "hosts").write_text("".join(f"n{number}\n" for number in numbers))
     words = [simulated().mpi.mpiexec[0], *SIMULATE, "-platform", folder / "platform.xml"]
-    words += ["-hostfile", folder / "hosts", "-n", str(HOSTS), simulated().build / "mpicost", "--cache", "warm"]
+    words += ["-hostfile", folder / "hosts", "-n", str(hosts), simulated().build / "mpicost", "--cache", "warm"]
     words += ["--trials", "2", "--rounds", "1", "--routine", "barrier", "--output", folder / "out"]
     subprocess.run(words, check=True, capture_output=True)
     records = read_launch(folder / "out")
     assert records.lateness is not None and records.lateness.ranks == ()
-    run: Any = SimpleNamespace(run=records.run, lateness=records.lateness, launch=SimpleNamespace(exact=True))
+    launch = SimpleNamespace(exact=True, nodes_per_switch=known)
+    run: Any = SimpleNamespace(run=records.run, lateness=records.lateness, launch=launch)
     watches = [*watch_launch(run)]
     return [describe_late_place(late, [run], watches) for late in find_late_places(watches)]
 
@@ -99,3 +109,24 @@ def test_a_simulated_node_with_a_tenth_of_the_bandwidth_is_named(tmp_path: Path)
 
 def test_a_healthy_simulated_machine_names_nobody(tmp_path: Path) -> None:
     assert name_late_nodes(tmp_path, {}) == []
+
+
+SLOW = ("12.5GBps", "3us")
+
+
+@pytest.mark.parametrize("hosts", [17, 18, 33, 35, 48])
+def test_a_healthy_node_that_is_alone_behind_its_switch_is_not_named(hosts: int, tmp_path: Path) -> None:
+    """Who does not know of switches cannot tell it from a node with a slow link."""
+    assert name_late_nodes(tmp_path, {}, hosts, 16, 16) == []
+    if hosts == 17:
+        (line,) = name_late_nodes(tmp_path, {}, hosts, 16)
+        assert line.startswith("n16 is late: ")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "late"), [(17, 16), (33, 32), (17, 3), (18, 16), (20, 18), (33, 20), (48, 5)]
+)
+def test_behind_whatever_switch_a_slow_link_is_named(hosts: int, late: int, tmp_path: Path) -> None:
+    (line,) = name_late_nodes(tmp_path, {late: SLOW}, hosts, 16, 16)
+    print(line)
+    assert line.startswith(f"n{late} is late: ")

@@ -172,6 +172,7 @@ def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
         "most_processes": 16,
         "cores_per_node": 8,
         "nodes": 2,
+        "nodes_per_switch": 0,
         "threads_per_core": 1,
         "defaults": {},
         "exact": False,

@@ -170,3 +170,8 @@ def test_a_rate_is_as_slow_as_the_time_that_it_is_the_inverse_of(value, referenc
     )
     assert (slow > 1) == (value / reference > 1)
     assert formats.compute_slowdown(value, value, formats.MEGABYTES) == 1.0
+
+
+def test_names_are_in_the_order_of_their_numbers() -> None:
+    expected = ["n1-eth9", "n1-eth10", "n2", "n10"]
+    assert sorted(["n10", "n2", "n1-eth10", "n1-eth9"], key=formats.natural_sort_key) == expected

@@ -142,8 +142,3 @@ def test_every_trial_of_every_pair_is_kept(tmp_path: Path):
     assert pl.read_parquet(path).height == 2 * (6 + 3)
     with pytest.raises(UsageError, match="20261121T120000Z-1"):
         data.write_pair_trials(tmp_path, "20261121T120000Z-1", [done])
-
-
-def test_nodes_are_in_the_order_of_their_numbers():
-    expected = ["n1-eth9", "n1-eth10", "n2", "n10"]
-    assert sorted(["n10", "n2", "n1-eth10", "n1-eth9"], key=data.natural_sort_key) == expected
