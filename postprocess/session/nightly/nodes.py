@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from postprocess.base.formats import duration, first_of, format_percent
+from postprocess.base.grouping import group_pairs
 from postprocess.base.records import recall, remember
 from postprocess.base.sanitize import sanitize_line
 from postprocess.judging import lateness
@@ -25,6 +26,7 @@ MOST_FACTS = 10  #: of each kind
 LEAST_NODES = 3  #: of which most must be alike before one can differ from them
 MOST_ALIKE = 2 / 3  #: the share of nodes from which on the others differ
 ABSENT = "not told"
+INSIDE = " in "  #: between a node and the container that saw it
 #: What the suite tells of a device whose port is up; RoCE, which any Ethernet card may have, is none
 FABRIC = re.compile(r", port 1 4: ACTIVE, link InfiniBand\b")
 
@@ -33,13 +35,12 @@ Facts = Mapping[str, Mapping[str, str]]  #: value by name, by node
 
 @dataclass(frozen=True)
 class KnownNodes:
-    """How each node was set up when it was last measured, and when that was."""
+    """How each node was set up when it was last measured, and when that was: beside containers and in each."""
 
-    schema: int = 1
-    facts: dict[str, dict[str, str]] = field(default_factory=dict)  #: by "system:node"
-    seen: dict[str, str] = field(default_factory=dict)  #: UTC, by "system:node"
-    #: Of these nodes: those that were seen from inside containers alone then, which may hide facts
-    inside: tuple[str, ...] = ()
+    schema: int = 2
+    #: by ``system:node``, or ``system:node in ENVIRONMENT`` of what a container's launches told
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)
+    seen: dict[str, str] = field(default_factory=dict)  #: UTC, likewise
 
 
 def collect_node_facts(finished: Sequence[FinishedLaunch]) -> dict[str, dict[str, dict[str, str]]]:
@@ -71,53 +72,67 @@ def describe_node_facts(work: Path, finished: Sequence[FinishedLaunch], now: str
     :param now: when the session began, in UTC
     """
     told = collect_node_facts(finished)
-    bare = collect_node_facts([run for run in finished if not run.launch.in_container])
     known = recall(work / FACTS_FILE, KnownNodes)
+    views = group_pairs(((run.launch.environment if run.launch.in_container else ""), run) for run in finished)
     tonight = {
-        name_node(partition, node): facts for partition, nodes in told.items() for node, facts in nodes.items()
+        name_node(partition, node, view): facts
+        for view, runs in views.items()
+        for partition, nodes in collect_node_facts(runs).items()
+        for node, facts in nodes.items()
     }
-    outside = {name_node(partition, node) for partition, nodes in bare.items() for node in nodes}
-    inside = tonight.keys() - outside
-    changes = [*describe_changes(known, tonight, inside)]
+    changes = [*describe_changes(known, tonight)]
     odd = [
         line
         for partition, nodes in sorted(told.items())
-        for line in describe_odd_nodes(nodes, [each for each in nodes if name_node(partition, each) in inside])
+        for line in describe_odd_nodes(nodes, [n for n in nodes if name_node(partition, n) not in tonight])
     ]
     if tonight:
-        facts = {
-            node: (known.facts.get(node, {}) if node in inside else {}) | tonight[node] for node in tonight
-        }
-        still = sorted({*known.inside} - tonight.keys() | inside)
         seen = known.seen | dict.fromkeys(tonight, now)
-        remember(work / FACTS_FILE, KnownNodes(facts=known.facts | facts, seen=seen, inside=tuple(still)))
+        remember(work / FACTS_FILE, KnownNodes(facts=known.facts | tonight, seen=seen))
     return [*shorten(changes), *shorten(odd)]
 
 
-def name_node(partition: str, node: str) -> str:
-    """Name a node by its site's system, which all partitions of the site share."""
-    return f"{partition.partition(':')[0]}:{node}"
+def name_node(partition: str, node: str, container: str = "") -> str:
+    """Name a node by its site's system, which all partitions of the site share, and who saw it."""
+    name = f"{partition.partition(':')[0]}:{node}"
+    return f"{name}{INSIDE}{container}" if container else name
 
 
-def describe_changes(known: KnownNodes, tonight: Facts, inside: Collection[str] = ()) -> Iterator[str]:
+def describe_changes(known: KnownNodes, tonight: Facts) -> Iterator[str]:
     """Describe the facts that nodes had otherwise when they were last measured, equal changes in one line.
 
-    :param inside: nodes that were seen from inside containers alone: what they do not tell may be there
+    A container may hide facts. Where a node has launches beside containers, these tell; else each container is
+    compared with its own last night, and what it does not tell may be there.
+
+    :param tonight: by names as in :class:`KnownNodes`
     """
-    changed: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for node in sorted(tonight.keys() & known.facts.keys()):
-        then, here = known.facts[node], tonight[node]
+    changed: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+    for view, here in sorted(tonight.items()):
+        node, _, container = view.partition(INSIDE)
+        if (container and node in tonight) or (last := _find_last(known, node, view)) is None:
+            continue
+        then, since = known.facts[last], known.seen[last]
+        others = [known.facts[each] for each in _list_views(known, node) if known.seen[each] > since]
         for name in sorted(then.keys() | here.keys()):
             before, now = then.get(name, ABSENT), here.get(name, ABSENT)
-            hidden = (before == ABSENT and node in known.inside) or (now == ABSENT and node in inside)
-            if before != now and not hidden:
-                changed[name, before, now].append(node)
-    for (name, before, now), nodes in changed.items():
-        last = max(known.seen.get(node, "") for node in nodes)
-        dated = last and not {*nodes} & {*known.inside}  # what a container hid is of some night before
-        when = f" on {last[:10]}" if dated else " before"
-        names = first_of([node.partition(":")[2] for node in nodes], MOST_NODES)
-        yield sanitize_line(f"{name} of {names} is {now}, and was {before}{when}")
+            hidden = (now == ABSENT and container) or (before == ABSENT and last not in (view, node))
+            told = any(facts.get(name) == now for facts in others)
+            if before != now and not hidden and not told:
+                changed[name, before, now][node] = since
+    for (name, before, now), dates in changed.items():
+        names = first_of([node.partition(":")[2] for node in dates], MOST_NODES)
+        yield sanitize_line(f"{name} of {names} is {now}, and was {before} on {max(dates.values())[:10]}")
+
+
+def _list_views(known: KnownNodes, node: str) -> list[str]:
+    return [view for view in known.facts if view.partition(INSIDE)[0] == node]
+
+
+def _find_last(known: KnownNodes, node: str, view: str) -> str | None:
+    """Find what tonight's view of a node is compared with: the same view, else the last one of others."""
+    if view in known.facts:
+        return view
+    return max(_list_views(known, node), key=lambda each: (known.seen[each], each == node), default=None)
 
 
 def describe_odd_nodes(nodes: Facts, inside: Collection[str] = ()) -> Iterator[str]:
