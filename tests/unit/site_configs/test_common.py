@@ -198,6 +198,13 @@ def test_a_node_in_reframes_terms():
     assert common.processor(TOPOLOGY) == expected
 
 
+def test_only_starts_that_are_not_timed_run_beside_each_other(monkeypatch):
+    ask(monkeypatch, verbose={"UCX_LOG_LEVEL": "info"})
+    assert (cpus()["max_jobs"], cpus(max_jobs=8)["max_jobs"]) == (4, 8)
+    ask(monkeypatch)
+    assert cpus()["max_jobs"] == 1
+
+
 def test_a_partition_may_have_any_key_of_reframes():
     more = {"max_jobs": 3, "extras": {"fabric": "x"}, "time_limit": "10m"}
     entry = cpus(scheduler="slurm", access=("--exclusive",), **more)
