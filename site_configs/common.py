@@ -141,6 +141,9 @@ def prefix_of(mpicc: str) -> str:
     return str(path.parent.parent) if path.is_absolute() and path.parent.name == "bin" else ""
 
 
+UNTIMED_JOBS = 4  #: beside each other at most, of starts that are listened to
+
+
 @takes(fields.Partition)
 def partition(declared: fields.Partition) -> dict[str, Any]:
     """Declare one kind of nodes; the arguments are the fields of :class:`Partition`."""
@@ -169,7 +172,7 @@ def partition(declared: fields.Partition) -> dict[str, Any]:
         "launcher": "srun" if find_scheduler(declared.scheduler).batch else "local",
         "environs": list(declared.environments),
         "access": list(declared.access),
-        "max_jobs": declared.max_jobs,
+        "max_jobs": max(declared.max_jobs, UNTIMED_JOBS if current_request().verbose else 1),
         "processor": processor(topology),
         "extras": extras | dict(declared.extras or {}),
         **declared.more,

@@ -137,35 +137,41 @@ def _find_far(hosts: list[str], places: list[str], lateness: Lateness, per_switc
     if not lateness.reach:
         return {}
     trips = dict(zip(hosts, lateness.reach, strict=True))
-    apart = _list_apart(hosts, lateness.partners, per_switch)
-    near = [host for host in hosts if host not in apart]
+    near, apart = _split_by_switches(hosts, lateness.partners, per_switch)
     usual = _find_usual([trips[host] for host in (near if len(near) >= LEAST_NODES else hosts)])
-    usual_apart = _find_usual([trips[host] for host in apart]) if apart else usual
-    if len(apart) == 1 and near:
-        usual_apart = tuple(ACROSS * trip for trip in usual)
+    across = [ACROSS * trip for trip in usual] if len(apart) == 1 else usual
+    usual_apart = _find_usual([trips[host] for host in apart]) if len(apart) > 1 else across
     values = {}
     for host in hosts:
-        expected = usual_apart if host in apart else usual
+        expected = usual if host in near else usual_apart
         far = max(trip / most for trip, most in zip(trips[host], expected, strict=True))
         values[host] = _Value(far, places.index(host))
     return values
 
 
-def _list_apart(hosts: list[str], partners: Sequence[Sequence[int]], per_switch: int) -> list[str]:
-    """List the hosts whose median trip, the upper one, goes to a partner behind another switch."""
+def _split_by_switches(
+    hosts: list[str], partners: Sequence[Sequence[int]], per_switch: int
+) -> tuple[list[str], list[str]]:
+    """List the hosts whose upper median trip ends below their own switch, and those whose does not.
+
+    A host is in neither list if one slow partner could decide it.
+    """
     if not per_switch:
-        return []
+        return hosts, []
     order = sorted(hosts, key=natural_sort_key)
     switches = [order.index(host) // per_switch for host in hosts]
-    return [
-        host
-        for host, switch, met in zip(hosts, switches, partners, strict=True)
-        if sum(switches[partner] == switch for partner in met) <= len(met) // 2
-    ]
+    near, apart = [], []
+    for host, switch, met in zip(hosts, switches, partners, strict=True):
+        below = [partner for partner in met if switches[partner] == switch]
+        if len(below) <= len(met) // 2:
+            apart.append(host)
+        elif len(below) - max(map(below.count, below)) > len(met) // 2:
+            near.append(host)
+    return near, apart
 
 
-def _find_usual(trips: Iterable[tuple[float, float]]) -> tuple[float, ...]:
-    return tuple(median_low(sizes) for sizes in zip(*trips, strict=True))
+def _find_usual(trips: Iterable[tuple[float, float]]) -> list[float]:
+    return [median_low(sizes) for sizes in zip(*trips, strict=True)]
 
 
 def _find_hits(

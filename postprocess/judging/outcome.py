@@ -198,6 +198,8 @@ def check_mpi_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRec
     if not is_asked_library(records.mpi_library, launch.library):
         library, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
         fix = "./plumbline setup looks at the MPIs again"
+        if launch.in_container:
+            fix = "the site file must name the MPI that is in the container: mend its container or library"
         return fail_launch(Verdict.INCORRECT, f"ran on {library[:80]!r}, not on {wanted[:80]!r}; {fix}")
     if problem := explain_other_interface(launch, records.run):
         return fail_launch(Verdict.INCORRECT, problem)

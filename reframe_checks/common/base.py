@@ -315,9 +315,8 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         reason = options.find_resting_reason(read_choice(options.RESTING, []), *place)
         return launch.skip_all(reason) if reason else launch
 
-    @property
     def knows_nodes(self) -> bool:
-        """Whether it is known which nodes it gets: the first ones of a simulated machine, or all."""
+        """Return whether its nodes are known: the first ones of a simulated machine, or all of a partition."""
         return self.facts.exact or self.count_nodes() == self.facts.nodes
 
     def planned_launch(self, **more) -> PlannedLaunch:
@@ -335,7 +334,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             "transports": dict(self.environment_facts.transports),
             "standard_abi": self.environment_facts.standard_abi,
             "in_container": bool(self.environment_facts.container),
-            "nodes_per_switch": self.facts.nodes_per_switch if self.knows_nodes else 0,
+            "nodes_per_switch": self.facts.nodes_per_switch if self.knows_nodes() else 0,
             "planted": self.current_environ.name in read_choice(options.PLANTED, []),
             "anywhere": self.anywhere,
             "accepts": collect_waivers(self.facts.accept, self.environment_facts.accept),

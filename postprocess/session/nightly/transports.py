@@ -8,7 +8,7 @@ faster network. Such an environment is not calibrated either. What no library te
 import math
 import shutil
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ from site_configs.topology.layouts import Layout
 MODE = "transports"
 FILE = "transports.json"  #: in a work directory
 NODES_AWAY = (Ending.TAKEN_AWAY, Ending.NEVER_STARTED)
+#: Has the test that is named as our own program
+OWN_CHECK = Path(__file__).resolve().parents[3] / "reframe_checks" / "luecke.py"
 CHEAP = {"trials": 2, "cache": "warm"}  #: options of a launch whose times count nowhere
 
 Place = tuple[str, str, str]  #: partition, environment, and class of pairs
@@ -203,7 +205,8 @@ def prove_transports(
     if not chosen:
         return TransportProof({})
     unheard = {place: case for place, case in chosen.items() if place not in context.heard}
-    session = listen(context, selection, unheard, calibrating) if unheard else None
+    asked = replace(selection, checks=selection.checks or choose_checks(launches, unheard.values()))
+    session = listen(context, asked, unheard, calibrating) if unheard else None
     mpis = context.prepared.inventory.mpis if context.prepared.inventory else ()
     proof = TransportProof(
         {place: context.heard.get(place, ()) for place in chosen},
@@ -234,14 +237,15 @@ def find_origins(context: SessionContext, places: Collection[Place]) -> dict[tup
 def listen(context: SessionContext, selection: Selection, cases: Mapping[Place, Case], shown: bool) -> Path:
     """Start a case of each place verbosely, and keep in the context what its library says.
 
-    Returns the folder of the session.
+    Nothing of it is timed: where nothing is to be built either, the starts run beside each other. Returns the
+    folder of the session.
 
     :param shown: whether its progress is shown, since programs may have to be built first
     """
     choice = selection.choice | CHEAP | {AGAIN: build_retest_choice(set(cases.values()), {})}
     session, reframe = context.open_session(MODE)
     (session.directory / LOOKED_AT).touch()
-    verbose = replace(selection, choice=choice, verbose=VERBOSE, launches=1)
+    verbose = replace(selection, choice=choice, verbose=VERBOSE, launches=1, side_by_side=not shown)
     progress = context.progress if shown else context.quiet.progress
     with context.progress.phase(MODE):
         context.progress.now(
@@ -338,6 +342,13 @@ def choose_launches(launches: Sequence[PlannedLaunch]) -> dict[Place, Case]:
             some = [*launch.cases, *([found[place]] if place in found else [])]
             found[place] = min(some, key=rank_case)
     return found
+
+
+def choose_checks(launches: Sequence[PlannedLaunch], cases: Iterable[Case]) -> Path | None:
+    """Choose the check file of these cases where all are of nightly mpicost: other files take time to load."""
+    sought = set(cases)
+    tests = {launch.test.partition("_")[0] for launch in launches if not sought.isdisjoint(launch.cases)}
+    return OWN_CHECK if tests == {OWN_PROGRAM} else None
 
 
 def rank_case(case: Case) -> tuple[bool, int, int]:

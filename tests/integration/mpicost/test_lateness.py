@@ -114,7 +114,7 @@ def test_a_healthy_simulated_machine_names_nobody(tmp_path: Path) -> None:
 SLOW = ("12.5GBps", "3us")
 
 
-@pytest.mark.parametrize("hosts", [17, 33, 35])
+@pytest.mark.parametrize("hosts", [17, 18, 33, 35, 48])
 def test_a_healthy_node_that_is_alone_behind_its_switch_is_not_named(hosts: int, tmp_path: Path) -> None:
     """Who does not know of switches cannot tell it from a node with a slow link."""
     assert name_late_nodes(tmp_path, {}, hosts, 16, 16) == []
@@ -123,7 +123,9 @@ def test_a_healthy_node_that_is_alone_behind_its_switch_is_not_named(hosts: int,
         assert line.startswith("n16 is late: ")
 
 
-@pytest.mark.parametrize(("hosts", "late"), [(17, 16), (33, 32), (17, 3), (18, 16), (20, 18), (33, 20)])
+@pytest.mark.parametrize(
+    ("hosts", "late"), [(17, 16), (33, 32), (17, 3), (18, 16), (20, 18), (33, 20), (48, 5)]
+)
 def test_behind_whatever_switch_a_slow_link_is_named(hosts: int, late: int, tmp_path: Path) -> None:
     (line,) = name_late_nodes(tmp_path, {late: SLOW}, hosts, 16, 16)
     print(line)

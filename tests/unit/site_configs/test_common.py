@@ -172,6 +172,7 @@ def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
         "most_processes": 16,
         "cores_per_node": 8,
         "nodes": 2,
+        "nodes_per_switch": 0,
         "threads_per_core": 1,
         "defaults": {},
         "exact": False,
@@ -195,6 +196,13 @@ def test_a_partition_says_what_it_measures_and_how():
 def test_a_node_in_reframes_terms():
     expected = {"num_cpus": 8, "num_cpus_per_core": 1, "num_cpus_per_socket": 4, "num_sockets": 2}
     assert common.processor(TOPOLOGY) == expected
+
+
+def test_only_starts_that_are_not_timed_run_beside_each_other(monkeypatch):
+    ask(monkeypatch, verbose={"UCX_LOG_LEVEL": "info"})
+    assert (cpus()["max_jobs"], cpus(max_jobs=8)["max_jobs"]) == (4, 8)
+    ask(monkeypatch)
+    assert cpus()["max_jobs"] == 1
 
 
 def test_a_partition_may_have_any_key_of_reframes():

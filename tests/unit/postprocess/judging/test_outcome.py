@@ -161,6 +161,15 @@ def test_another_library_than_asked_for_is_incorrect_and_both_are_named(
     declared.check_case(verdict, reason)
 
 
+@plants("stale", "another MPI in a container than the site file names, or another version of it",
+        "what a launch ran on", "incorrect", 1,
+        "ran on …, not on 'MPICH Version: 5.0.2'; the site file must name the MPI that is in ")  # fmt: skip
+@pytest.mark.parametrize("library", ["MPICH Version: 4.3.2", "Open MPI v5.0.11, package: x"])
+def test_another_mpi_in_a_container_is_incorrect(tmp_path: Path, library: str, declared: Declared):
+    found = assessed(tmp_path, whole(mpi_library=library), launch=planned(in_container=True))
+    declared.check_case(*found)
+
+
 @pytest.mark.parametrize(
     ("asked", "ran", "verdict"),
     [

@@ -18,6 +18,7 @@ from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.session import Selection
 from site_configs.schedulers import pbs_backend as pbs_launchers
 from site_configs.schedulers.slurm import SCHEDULER as SLURM
+from site_configs.schema.facts import EnvironmentFacts, PartitionFacts
 from site_configs.topology.layouts import Layout
 from tests.support.factories.launch import case, planned
 from tests.support.request import ask, made_for_a_site
@@ -219,3 +220,21 @@ def test_a_check_is_launched_where_it_is_as_often_as_the_place_asks_for(
     assert ("slurm_cluster:cpu" in check.valid_systems) is there
     if number > 1:
         assert check.valid_prog_environs == (["mpich"] if there else [])
+
+
+@pytest.mark.parametrize(("exact", "nodes", "known"), [(True, 2, 16), (False, 17, 16), (False, 2, 0)])
+def test_a_plan_tells_containers_and_switches(monkeypatch, checks, exact: bool, nodes: int, known: int):
+    """Which nodes share a switch is known on all nodes, and on the first ones of a simulated machine."""
+    ask(monkeypatch)
+    facts = PartitionFacts((), (), 0, 1, 17, nodes_per_switch=16, exact=exact)
+    check = SimpleNamespace(
+        **{"unique_name": "a", "program": "mpicost", "number": 1, "anywhere": False, "facts": facts},
+        environment_facts=EnvironmentFacts(container=("box",)),
+        current_partition=SimpleNamespace(fullname="s:p"),
+        current_environ=SimpleNamespace(name="mpi"),
+        **{"processes": nodes, "num_tasks_per_node": 1},
+    )
+    own = checks.launch
+    check.knows_nodes = partial(own.knows_nodes, check)
+    launch = own.planned_launch(check, trials=1, time_limit=1.0, cases=())
+    assert (launch.in_container, launch.nodes_per_switch) == (True, known)

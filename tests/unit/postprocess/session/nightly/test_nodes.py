@@ -75,16 +75,16 @@ def test_what_is_remembered_may_be_damaged(tmp_path: Path) -> None:
     assert '"n2"' in (tmp_path / LATE_FILE).read_text()
 
 
-HOSTS = [{"name": "n1", "ranks": 2}]
 FAST, SAVING = {"governor": "performance", "boost": "on"}, {"governor": "powersave", "boost": "on"}
 
 
-def launch_with(session: Path, *facts: dict[str, str]) -> FinishedLaunch:
-    """A launch whose node has these facts."""
+def launch_with(session: Path, *facts: dict[str, str], first: int = 1) -> FinishedLaunch:
+    """A launch whose nodes, n1 and so on, have these facts."""
     session.mkdir(exist_ok=True)
     run = finished(session)
     assert run.outcome.records
-    record = {**run.outcome.records.run, "hosts": HOSTS, "node_facts": list(facts)}
+    hosts = [{"name": f"n{number}", "ranks": 2} for number in range(first, first + len(facts))]
+    record = {**run.outcome.records.run, "hosts": hosts, "node_facts": list(facts)}
     records = replace(run.outcome.records, run=record)
     return replace(run, outcome=replace(run.outcome, records=records))
 
@@ -149,6 +149,15 @@ def test_what_a_container_tells_no_more_may_be_hidden(tmp_path: Path) -> None:
     assert tell_nights(tmp_path, more, less) == [[]] * 2
 
 
+def test_beside_launches_outside_a_container_tells_no_change(tmp_path: Path) -> None:
+    bare = launch_with(tmp_path / "a", FAST)
+    less, more = (
+        enter_container(launch_with(tmp_path / name, told)) for name, told in (("b", {}), ("c", FAST))
+    )
+    for day, boxed in enumerate((less, more), 1):
+        assert describe_node_facts(tmp_path, [boxed, bare], f"2026-11-0{day}T01:00:00Z") == []
+
+
 def test_a_change_that_a_container_told_is_not_told_again(tmp_path: Path) -> None:
     was, now = launch_with(tmp_path / "a", FAST), launch_with(tmp_path / "b", SAVING)
     told = tell_nights(tmp_path, was, enter_container(was), enter_container(now), enter_container(now), now)
@@ -185,6 +194,14 @@ def test_a_node_that_only_a_container_saw_does_not_differ_by_what_is_hidden() ->
     assert [*describe_odd_nodes(nodes)] == ["governor of n3 is not told; most other nodes have performance"]
     assert [*describe_odd_nodes(nodes, ["n3"])] == []
     assert [*describe_odd_nodes({"n0": FAST, "n1": {}, "n2": {}, "n3": {}}, ["n1", "n2", "n3"])] == []
+
+
+def test_a_night_knows_which_nodes_containers_alone_saw(tmp_path: Path) -> None:
+    bare = launch_with(tmp_path / "a", *[FAST] * 6)
+    boxed = launch_with(tmp_path / "b", {"boost": "on"}, first=7)
+    assert describe_node_facts(tmp_path / "a", [bare, enter_container(boxed)], "now") == []
+    (line,) = describe_node_facts(tmp_path / "b", [bare, boxed], "now")
+    assert line == "governor of n7 is not told; most other nodes have performance"
 
 
 def test_what_is_known_may_be_damaged(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from postprocess.session.nightly.transports import (
     KnownTransports,
     ReferenceOrigin,
     TransportProof,
+    choose_checks,
     find_origins,
     hear,
     listen,
@@ -374,12 +375,25 @@ def test_what_takes_long_says_which_mpis_are_started(tmp_path: Path, monkeypatch
         progress=progress, quiet=SimpleNamespace(progress=None), open_session=lambda _: opened
     )
     shown: list[str] = []
+    beside: list[bool] = []
 
-    def run(*_: Any) -> tuple[None, SimpleNamespace]:
+    def run(_: Any, selection: Selection, *__: Any) -> tuple[None, SimpleNamespace]:
         shown.append(progress.step.line)
+        beside.append(selection.side_by_side)
         return None, SimpleNamespace(build_seconds=0.0, finished=[])
 
     monkeypatch.setattr(transports, "run_again", run)
     monkeypatch.setattr(transports, "hear", lambda *_: None)
     listen(cast("SessionContext", context), Selection(tmp_path), {NODE: CASE}, shown=False)
+    assert beside == [True]
     assert [line.endswith(": one start of mpi, once it is built") for line in shown] == [True]
+
+
+def test_only_the_check_that_has_the_cases_is_loaded(tmp_path: Path) -> None:
+    own = replace(finished(tmp_path).launch, test="mpicost_0")
+    other = replace(own, test="links_0")
+    (case, *_) = own.cases
+    path = choose_checks([own], [case])
+    assert path is not None and f"class {case.program}(" in path.read_text()
+    assert choose_checks([other], [case]) is None
+    assert choose_checks([own, other], [case]) is None
