@@ -59,6 +59,10 @@ def has_definition(check: type, name: str) -> bool:
     return False
 
 
+def count_nodes(check) -> int:
+    return len(Layout(check.processes, check.num_tasks_per_node).ranks_per_host)
+
+
 class LaunchCheck(rfm.RunOnlyRegressionTest):
     """The cases of one program in one job. A subclass says what it measures and how it is started.
 
@@ -235,7 +239,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def avoid_nodes(self):
         """Exclude the slow nodes from a confirmation run, if the others suffice and the scheduler can do it."""
-        needed = self.count_nodes()
+        needed = count_nodes(self)
         usable = current_request().usable_nodes.get(self.current_partition.name)
         nodes = min(self.facts.nodes, usable["count"]) if usable else self.facts.nodes
         avoided = list_avoided_nodes(self.local_retest_targets(), nodes, needed)
@@ -298,13 +302,10 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         reasons = {skip.reason for launch in self.launches for skip in launch.skips}
         self.skip_if(not any(launch.cases for launch in self.launches), "; ".join(sorted(reasons)))
 
-    def count_nodes(self) -> int:
-        return len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
-
     def skip_without_nodes(self, launch: PlannedLaunch) -> PlannedLaunch:
         """Skip all cases of a launch that needs more nodes than are usable."""
         usable = current_request().usable_nodes.get(self.current_partition.name)
-        needed = self.count_nodes()
+        needed = count_nodes(self)
         if not usable or needed <= usable["count"]:
             return launch
         return launch.skip_all(f"needs {needed} nodes, and {usable['count']} can be used: {usable['why']}")
@@ -317,7 +318,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     def knows_nodes(self) -> bool:
         """Return whether its nodes are known: the first ones of a simulated machine, or all of a partition."""
-        return self.facts.exact or self.count_nodes() == self.facts.nodes
+        return self.facts.exact or count_nodes(self) == self.facts.nodes
 
     def planned_launch(self, **more) -> PlannedLaunch:
         """Return a launch with the facts of its place; ``more`` says what it measures."""
