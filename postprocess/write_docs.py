@@ -101,8 +101,10 @@ def text(parser: Parser, action: argparse.Action) -> str:
 
 def markdown(every: Sequence[Command]) -> str:
     first, *rest = every
-    top = [each for each in rest if len(each.words) == 1]
-    listed = "\n".join(f"| [`{each.name}`](#plumbline-{each.name}) | {each.description} |" for each in top)
+    top = [command for command in rest if len(command.words) == 1]
+    listed = "\n".join(
+        f"| [`{command.name}`](#plumbline-{command.name}) | {command.description} |" for command in top
+    )
     head = dedent(
         """\
         # Commands
@@ -139,7 +141,7 @@ def section(command: Command) -> str:
     if command.below:
         return "\n".join([*lines, table(("command", ""), command.below), ""])
     for title, own in command.groups.items():
-        rows = [(f"`{each.usage}`", each.text) for each in own]
+        rows = [(f"`{option.usage}`", option.text) for option in own]
         lines += [table((title, ""), rows), ""]
     ends = "; ".join(f"{number} {meaning}" for number, meaning in command.statuses)
     return "\n".join([*lines, f"Exit status: {ends}.", ""])

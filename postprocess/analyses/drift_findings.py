@@ -45,7 +45,7 @@ def build_series(frame: pl.DataFrame) -> list[NightSeries]:
         frame.lazy()
         .with_columns(pl.col("key").cast(ordered))
         .filter(
-            pl.col("verdict").is_in([str(each) for each in JUDGED]),
+            pl.col("verdict").is_in([str(verdict) for verdict in JUDGED]),
             pl.col("value") > 0,
             pl.col("reference") > 0,
         )

@@ -161,7 +161,7 @@ def build_drift_document(
     drawn = found[:MOST_SECTIONS]
     left = len(found) - len(drawn)
     left_out = [f"{plural(left, 'further change')} not drawn: --json FILE has all"] if left else []
-    judged_by = document.describe_judged(each.nights.case.program for each in trends)
+    judged_by = document.describe_judged(trend.nights.case.program for trend in trends)
     return document.Document(
         "drift",
         [f"nights since {since}"],
@@ -186,7 +186,7 @@ def build_drift_sections(found: Sequence[Cluster]) -> Iterator[document.Section]
         for each in together:
             if each.place:
                 yield build_cluster_section(mark, each)
-        if alone := [each.worst for each in together if not each.place]:
+        if alone := [cluster.worst for cluster in together if not cluster.place]:
             yield document.Section("", build_drift_pictures(alone), mark=mark)
 
 

@@ -43,7 +43,7 @@ def find_extensions() -> tuple[Extension, ...]:
     An installed one that cannot be imported, or is none, is left out with a line on standard error: a night
     does not depend on it.
     """
-    own = sorted(each.name for each in iter_modules([str(FOLDER)]))
+    own = sorted(module.name for module in iter_modules([str(FOLDER)]))
     return (*(import_module(f"{PACKAGE}.{name}").EXTENSION for name in own), *_find_installed())
 
 

@@ -100,7 +100,7 @@ RUN = Command(
 
 
 #: What chooses cases by several values, of which the cases to be run again may have any.
-COMBINED = ("environment", *(each.name for each in CHOOSING if each.several))
+COMBINED = ("environment", *(option.name for option in CHOOSING if option.several))
 #: What the user may still choose.
 FREE = ("json", "junit", "openmetrics", "on_failure", "strict", "launches", "seconds_per_layout", "force")
 

@@ -124,12 +124,12 @@ def propose_all(
         progress.say(line)
     if report:
         entries = [
-            {"place": list(each.place), "cases": [change.entry() for change in each.changes]}
-            for each in proposals
+            {"place": list(proposal.place), "cases": [change.entry() for change in proposal.changes]}
+            for proposal in proposals
         ]
         write_summary(report, {"schema": SUMMARY, "proposals": entries})
     if root != reviewed:
-        folders = sorted({str(root / each.place[0]) for each in proposals})
+        folders = sorted({str(root / proposal.place[0]) for proposal in proposals})
         progress.say("no reference is changed yet; to change them by a reviewed commit:")
         progress.say_whole(f"  cp -r {shlex.join(folders)} {shlex.quote(str(reviewed))}")
     progress.say("  ./plumbline lint reference_data && git diff reference_data")
@@ -372,7 +372,7 @@ def run_forget(work: WorkDirectory, arguments: argparse.Namespace) -> int:
             raise UsageError(f"{session}: has taught no reference; the last sessions that did: {last}")
         gone, _ = ledger.read_ledger_file(known[session])
         known[session].rename(known[session].with_suffix(FORGOTTEN))
-        cases = {Case.from_key(key) for each in gone for key in each.values}
+        cases = {Case.from_key(key) for launch in gone for key in launch.values}
         left = ledger.read_ledger(work.root)
         update_references(work.provisional, left, cases, say=say_line(progress.say))
     count = plural(len(gone), "launch", "es")

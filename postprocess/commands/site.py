@@ -124,7 +124,7 @@ def try_site(work: WorkDirectory, site: str, environments: Sequence[str], progre
         if wrong:
             raise UsageError(f"{wrong[0]} (all that is wrong: ./plumbline site check {site})")
         session, done = launch_all(work, site, select_smallest(reading, path, environments), progress)
-    rows = sorted([build_trial_row(each) for each in done] + find_untried(reading, environments, done))
+    rows = sorted([build_trial_row(launch) for launch in done] + find_untried(reading, environments, done))
     for line in align_rows([HEAD, *(row.cells for row in rows)], texts=len(HEAD)):
         progress.say_whole(line)
     failed = {row.cells[1] for row in rows if not row.works}
@@ -187,7 +187,7 @@ def find_untried(
     reading: SiteReading, environments: Sequence[str], done: Sequence[FinishedLaunch]
 ) -> list[TrialRow]:
     """Find partitions and environments without a launch, which must not look as if they worked."""
-    tried = {(each.launch.partition.partition(":")[2], each.launch.environment) for each in done}
+    tried = {(launch.launch.partition.partition(":")[2], launch.launch.environment) for launch in done}
     parts = reading.sound_configuration["systems"][0]["partitions"]
     wanted = [
         (part["name"], name)

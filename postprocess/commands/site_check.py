@@ -277,7 +277,7 @@ def dry_run_site(work: WorkDirectory, path: Path) -> DryRun:
             if bare := next(describe_without_case(reframe.session), ""):
                 raise UsageError(bare) from None
             raise
-        nightly = {each.test for each in read_report(reframe.report) if Selection.tag in each.tags}
+        nightly = {test.test for test in read_report(reframe.report) if Selection.tag in test.tags}
         tables = read_measured_sizes(reframe.report)
     shutil.rmtree(reframe.session, ignore_errors=True)
     launches = [launch for launch in planned if launch.cases]
@@ -330,7 +330,7 @@ def find_unmeasured_routines(reading: SiteReading, trial: DryRun) -> list[str]:
     if not trial.night:
         return ["a night on it measures nothing; see its layouts, peers and left_out_above"]
     found = []
-    there = {(each.partition.partition(":")[2], each.environment) for each in trial.night}
+    there = {(launch.partition.partition(":")[2], launch.environment) for launch in trial.night}
     for partition in reading.sound_configuration["systems"][0]["partitions"]:
         title = f"partition {partition['name']!r}"
         for name in partition["environs"]:

@@ -229,7 +229,7 @@ def select_undecided(summary: SessionSummary, rounds: Iterable[LaterRound] = ())
 
 def _propose(summary: SessionSummary, rounds: Sequence[LaterRound]) -> Iterator[Proposal]:
     broken = [result for result in summary.failed if result.verdict not in UNHELD]
-    single = [each.again for each in list_numbered_groups(summary) if each.again]
+    single = [group.again for group in list_numbered_groups(summary) if group.again]
     again = single[0] if len(single) == 1 else f"./plumbline run --failed {summary.session}"
     if broken:
         few = "failed case" if len(broken) == 1 else formats.plural(len(broken), "failed case")
@@ -294,7 +294,7 @@ def describe_gain(results: Sequence[CaseResult]) -> str:
     known = overview.select_with_power(results)
     tonight = [result.detectable for result in known]
     learned = [result.detectable_learned for result in known]
-    step = next((each for each in overview.STEPS if _count(learned, each) > _count(tonight, each)), None)
+    step = next((value for value in overview.STEPS if _count(learned, value) > _count(tonight, value)), None)
     if step is None:
         few = 2 * _count(learned, overview.STEPS[0]) < len(known)
         return BLIND_MACHINE if few else ""

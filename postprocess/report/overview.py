@@ -302,12 +302,12 @@ def count_reasons(results: Iterable[CaseResult], verdict: Verdict) -> list[tuple
 
 def select_unjudged(results: Iterable[CaseResult]) -> list[CaseResult]:
     """Select the provisional cases that no reference judged: their ranks lay where those of none did."""
-    return [each for each in results if each.verdict is Verdict.PROVISIONAL and each.reference is None]
+    return [result for result in results if result.verdict is Verdict.PROVISIONAL and result.reference is None]
 
 
 def count_not_judged(results: Sequence[CaseResult]) -> list[tuple[str, str, int]]:
     """Count the cases that were not run, and those that were not judged, by reason."""
-    skipped = [each for each in results if each.verdict is Verdict.SKIPPED]
+    skipped = [result for result in results if result.verdict is Verdict.SKIPPED]
     found = []
     for what, some in ("not run", skipped), ("not judged", select_unjudged(results)):
         groups = sorted(group_cases(some), key=lambda group: -len(group.results))

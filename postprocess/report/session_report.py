@@ -109,13 +109,13 @@ def build_document(
     tone, headline = first_screen.conclude_session(summary, past.rounds)
     ran = formats.plural(len(summary.launches), "launch", "es")
     mpis = formats.plural(len(summary.environments), "MPI")
-    measured = {each.case.program for each in summary.results if each.verdict is not Verdict.SKIPPED}
+    measured = {result.case.program for result in summary.results if result.verdict is not Verdict.SKIPPED}
     sections = [
         Section("New", list(_list_news(summary, past, names)), half=True),
         Section("Next", list(_list_proposals(summary, past)), half=True),
         Section("Notes", [Lines(Role.CAVEAT, count_lines(summary.notes))]),
-        *_build_groups("What failed", summary, [each for each in groups if each.failed], names),
-        *_build_groups("To look at", summary, [each for each in groups if not each.failed], names),
+        *_build_groups("What failed", summary, [group for group in groups if group.failed], names),
+        *_build_groups("To look at", summary, [group for group in groups if not group.failed], names),
         Section("Not run, not judged", [Lines(Role.ITEM, list(_list_not_judged(summary)))]),
         _build_maps(summary),
         *_build_limits(assess_sensitivity(summary)),
@@ -184,8 +184,8 @@ def _list_news(summary: SessionSummary, past: first_screen.Past, names: _CaseNam
 def _list_proposals(summary: SessionSummary, past: first_screen.Past) -> Iterator[Block]:
     """List what to do next, with its cost."""
     proposals = first_screen.propose_next(summary, past.rounds)
-    for each in proposals:
-        yield Commands(each.sentence, [each.command] if each.command else [], folded=False)
+    for proposal in proposals:
+        yield Commands(proposal.sentence, [proposal.command] if proposal.command else [], folded=False)
     if not proposals:
         comes = ": the next night comes by itself" if summary.good else ""
         yield Lines(Role.REMARK, [f"Nothing to do{comes}."])
@@ -195,8 +195,8 @@ def _build_groups(
     title: str, summary: SessionSummary, groups: Sequence[first_screen.NumberedGroup], names: _CaseNames
 ) -> Iterator[Section]:
     """Build the sections of cases that are not healthy, by what is said of them; not all are printed."""
-    proposed = {each.command for each in first_screen.propose_next(summary)}
-    found = [_build_group(each, summary.strict, names, proposed) for each in groups[:MOST_GROUPS]]
+    proposed = {proposal.command for proposal in first_screen.propose_next(summary)}
+    found = [_build_group(group, summary.strict, names, proposed) for group in groups[:MOST_GROUPS]]
     left = formats.plural(len(groups) - MOST_PRINTED, "further group")
     yield Section(title, found[:MOST_PRINTED])
     yield Section("", found[MOST_PRINTED:MOST_OPEN], printed=f"{left}: on the screen's page.")
@@ -224,8 +224,8 @@ def _build_group(
         formats.plural(len(results), "case"),
         names.locate(results[0]) if group.at_one_place else "",
         [
-            (names.name(each), _join(overview.format_numbers(each), _tell_figures(each)))
-            for each in results[:MOST_OF_ONE_GROUP]
+            (names.name(result), _join(overview.format_numbers(result), _tell_figures(result)))
+            for result in results[:MOST_OF_ONE_GROUP]
         ],
         f"and {formats.format_whole(left)} more like these" if left > 0 else "",
         group.reason,
@@ -262,16 +262,16 @@ def _tabulate_launches(launches: Sequence[SummaryLaunch]) -> TextTable:
 
 
 def _build_failed_launches(summary: SessionSummary) -> Section:
-    failed = sorted((each for each in summary.launches if each.failed), key=lambda each: each.outcome)
+    failed = sorted((launch for launch in summary.launches if launch.failed), key=lambda each: each.outcome)
     return Section("Launches that failed", [_tabulate_launches(failed)], printed="")
 
 
 def _build_launches(summary: SessionSummary) -> Section:
     """Build the section of all other launches, which may be hundreds."""
-    others = sorted((each for each in summary.launches if not each.failed), key=lambda each: each.outcome)
+    others = sorted((launch for launch in summary.launches if not launch.failed), key=lambda each: each.outcome)
     counts = {
         "failed": len(summary.launches) - len(others),
-        "skipped": sum(each.outcome == "skipped" for each in others),
+        "skipped": sum(launch.outcome == "skipped" for launch in others),
     }
     told = "".join(f", {formats.format_whole(number)} {word}" for word, number in counts.items() if number)
     title = f"Launches: {formats.format_whole(len(summary.launches))}{told}"
@@ -341,7 +341,8 @@ def _build_limits(sensitivity: Sensitivity | None) -> Iterator[Section]:
     columns = ("cases", *names, "median", "90th percentile")
     limits = TextTable("", ("program", "environment", "bytes"), columns, rows)
     worst = tuple(
-        (each.case.key, *_format_limits(each.detectable, each.detectable_soon)) for each in sensitivity.worst
+        (result.case.key, *_format_limits(result.detectable, result.detectable_soon))
+        for result in sensitivity.worst
     )
     highest = TextTable("", ("highest detection limits",), ("tonight", "within three nights"), worst)
     yield Section("Detection limits", [Lines(Role.REMARK, [sensitivity.line])])
@@ -381,17 +382,17 @@ def _tabulate_programs(summary: SessionSummary) -> list[TextTable]:
     """Tabulate the MPIs and the programs."""
     libraries = tuple(
         (
-            each.name,
-            "; ".join(sanitize.sanitize_lines(each.library)) or "unknown",
-            each.origin,
-            each.mpicc,
-            each.mpiexec,
+            environment.name,
+            "; ".join(sanitize.sanitize_lines(environment.library)) or "unknown",
+            environment.origin,
+            environment.mpicc,
+            environment.mpiexec,
         )
-        for each in summary.environments
+        for environment in summary.environments
     )
     programs = tuple(
-        (each.program, each.environment, each.version, each.compiler, each.flags, each.spec)
-        for each in summary.programs
+        (program.program, program.environment, program.version, program.compiler, program.flags, program.spec)
+        for program in summary.programs
     )
     library = "library, as the running program reports it"
     return [

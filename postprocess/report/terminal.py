@@ -113,15 +113,15 @@ def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool
     """Print the cases that are not healthy, or as many of them as anyone reads, by what is said of them."""
     groups = list_numbered_groups(summary)
     most = MOST_IN_TERMINAL if terminal else MOST_IN_PIPE
-    named = [result for each in groups for result in each.group.results]
-    heads = [result for each in groups for result in _first_of(each, terminal)]
+    named = [result for group in groups for result in group.group.results]
+    heads = [result for group in groups for result in _first_of(group, terminal)]
     chosen = {result.case for result in overview.sample_each_verdict(heads, most)}
-    for each in groups:
-        if shown := [result for result in _first_of(each, terminal) if result.case in chosen]:
-            for line in format_group(each, shown, _columns(console)):
+    for group in groups:
+        if shown := [result for result in _first_of(group, terminal) if result.case in chosen]:
+            for line in format_group(group, shown, _columns(console)):
                 _print(console, line)
             console.print()
-    heard = (each.group.results for each in groups if each.group.results[0].case in chosen)
+    heard = (group.group.results for group in groups if group.group.results[0].case in chosen)
     _print_unlisted(console, named, [result for results in heard for result in results], summary.session)
 
 
@@ -242,11 +242,11 @@ def _print_unlisted(
 
 def _print_proposals(console: Console, summary: SessionSummary, rounds: Sequence[LaterRound]) -> None:
     """Print what to do next, without the commands that stand beside the cases."""
-    told = {each.again for each in list_numbered_groups(summary)}
-    for each in propose_next(summary, rounds):
-        if each.command in told:
+    told = {group.again for group in list_numbered_groups(summary)}
+    for proposal in propose_next(summary, rounds):
+        if proposal.command in told:
             continue
-        _print_sentence(console, f"next: {each.sentence}", each.command)
+        _print_sentence(console, f"next: {proposal.sentence}", proposal.command)
 
 
 def _print_last_lines(

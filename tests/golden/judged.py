@@ -122,10 +122,10 @@ def offers(stage: Stage) -> None:
     stage.run("offer-new", ["offer", "new", rules, "--set", "quick"], [rules])
     for name, slower in {"met": 1.0, "missed": 1.3}.items():
         place = stage.folder / name
-        make_offer(place / "measured", [slower * each for each in good], RULES_TEXT, day=DELIVERED)
+        make_offer(place / "measured", [slower * value for value in good], RULES_TEXT, day=DELIVERED)
         checked = check_folder(folder, OFFICIAL, final=True)
         found, broken = judge_measured(checked, place, OFFICIAL)
-        told = [show(row) for row in found.rows] + [str(each) for each in broken]
+        told = [show(row) for row in found.rows] + [str(violation) for violation in broken]
         stage.keep(f"accepted-{name}.txt", "".join(f"{line}\n" for line in told))
 
 

@@ -72,7 +72,7 @@ def draw_reference(random: Random, number: int) -> Reference:
 def references(random: Random) -> Iterator[str]:
     """Band, limits, detection limit and limits of a run of nights."""
     drawn = [draw_reference(random, number) for number in range(300)]
-    moderated = add_priors({each.case: each for each in drawn})
+    moderated = add_priors({reference.case: reference for reference in drawn})
     for number, each in enumerate(moderated.values()):
         median_of = int(random.choice([1, 3, 5]))
         resolution = float(random.choice([0.0, 1e-8]))

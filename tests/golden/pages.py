@@ -126,7 +126,7 @@ def acceptance(stage: Stage) -> None:
     parties = Parties(HOSTILE, "root", "SHA256:one", "SHA256:one")
     for name, slower in {"met": 1.0, "missed": 1.3}.items():
         where = place / name
-        make_offer(where / "measured", [slower * each for each in FACTORS], RULES_TEXT, day=DELIVERED)
+        make_offer(where / "measured", [slower * factor for factor in FACTORS], RULES_TEXT, day=DELIVERED)
         checked = check_folder(folder, OFFICIAL, final=True)
         found, violations = judge_measured(checked, where, OFFICIAL)
         if name == "missed":

@@ -15,7 +15,7 @@ from tests.unit.test_damaged_files import READERS
 def play(stage: Stage) -> None:
     """Write down the columns of tables, and the keys and types of every file of JSON that is read."""
     columns = [f"store {VERSION}: {name}: {kind}" for name, kind in SCHEMA.items()]
-    columns += [f"row of the store: {each.name}: {each.type}" for each in fields(StoreRow)]
+    columns += [f"row of the store: {field.name}: {field.type}" for field in fields(StoreRow)]
     columns += [f"references: {name}" for name in REFERENCES]
     columns += [f"expected failures: {name}" for name in EXPECTED]
     columns += [f"summary: schema {SUMMARY}"]

@@ -62,7 +62,7 @@ def drift(folder: Path, site: Site, nights: int) -> int:
     trends = detect_trends(read_nights(folder, since=None))
     cluster_changes(trends)
     assert len(trends) == site.cases
-    return sum(len(each.nights.values) for each in trends)
+    return sum(len(trend.nights.values) for trend in trends)
 
 
 QUESTIONS: dict[str, Callable[[Path, Site, int], int]] = {

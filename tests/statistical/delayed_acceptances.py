@@ -117,22 +117,22 @@ def build_rows(launches: Sequence[LaunchRecords]) -> list[MeasuredRow]:
 
 
 def build_row(case: RuleCase, size: int, launches: Sequence[LaunchRecords]) -> MeasuredRow:
-    found = [each.measurements[f"{case.routine}_{size}"] for each in launches]
+    found = [launch.measurements[f"{case.routine}_{size}"] for launch in launches]
     return MeasuredRow(
         RowKey(case.name, size, "here", "baseline"),
         case,
         BCAST,
         "mpi",
         "s",
-        tuple(each.value for each in found),
+        tuple(measurement.value for measurement in found),
         False,
-        tuple(find_farthest(each.core_latency) for each in found),
+        tuple(find_farthest(measurement.core_latency) for measurement in found),
     )
 
 
 def commit(offered: Sequence[MeasuredRow]) -> StoredCommitments:
     """Commit to the center of the launches of the offer."""
-    committed = (Commitment(each.key.key, math.exp(mean_log(each.values))) for each in offered)
+    committed = (Commitment(row.key.key, math.exp(mean_log(row.values))) for row in offered)
     return StoredCommitments(1, "", tuple(committed))
 
 
@@ -158,7 +158,7 @@ def measure(built: Program, folder: Path, acceptances: int) -> None:
         for number, slower in enumerate(SLOWER):
             if offered is None:
                 launch_once(built, folder / "offer" / f"{len(SLOWER) * (n - 1) + number:03d}", 0.0)
-            for place in (each for each in wanted if wanted[each] == slower):
+            for place in (path for path in wanted if wanted[path] == slower):
                 launch_once(built, place / f"{n:03d}", slower)
         print(f"round {n}: {len(wanted)} launches, {time.monotonic() - since:.0f} s", flush=True)
 
@@ -183,23 +183,23 @@ def print_outcome(folder: Path, offered: list[MeasuredRow], acceptances: int) ->
     for slower in SLOWER:
         places = [name_folder(folder, slower, n) for n in range(1, acceptances + 1)]
         found = [judge(offered, place) for place in places]
-        launches = [each for place in places for each in list_launches(place)]
+        launches = [launch for place in places for launch in list_launches(place)]
         for row, own in zip(build_rows(launches), offered, strict=True):
             apart = find_apart(own.cores, row.cores)
             near = [value for value, far in zip(row.values, apart, strict=True) if not far]
             spreads[slower, row.key] = statistics.stdev(map(math.log, near))
             means[slower, row.key] = mean_log(near)
-        rows = [row for each in found for row in each.rows]
+        rows = [row for acceptance in found for row in acceptance.rows]
         real = {row.key: means[slower, row.key] - math.log(row.committed) for row in rows}
         print_counts(slower, rows, {key: spreads[slower, key] for key in real}, real)
-        statuses = Counter(each.status for each in found)
+        statuses = Counter(acceptance.status for acceptance in found)
         words = ((0, "accepted"), (1, "not accepted"), (3, "undecided"))
         told = ", ".join(f"{statuses[status]} {word}" for status, word in words)
         print(f"    {len(launches)} launches; {told}")
     print("row: spread; slower than committed, by delay")
     for own in offered:
         drifts = (math.expm1(means[s, own.key] - mean_log(own.values)) for s in SLOWER)
-        shown = ", ".join(f"{each:+.1%}" for each in drifts)
+        shown = ", ".join(f"{drift:+.1%}" for drift in drifts)
         print(f"{own.key.case} {own.key.bytes}: {spreads[0.0, own.key]:.1%}; {shown}")
 
 

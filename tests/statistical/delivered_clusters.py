@@ -108,7 +108,7 @@ def main(directory: Path, factor: float) -> None:
     rules = directory / "rules.toml"
     rules.write_text(RULES_TEXT)
     with Cluster(directory / "cluster", nodes=4, cores=2) as cluster:
-        mpis = [each for each in inventory.load_inventory(work_directory()).mpis if each.family == FAMILY]
+        mpis = [mpi for mpi in inventory.load_inventory(work_directory()).mpis if mpi.family == FAMILY]
         head = HeadNode(directory / "home", cluster=cluster)
         bidder = write_site(directory / "bidder.py", cluster, mpis, nodes=2)
         delivered = write_site(directory / "delivered.py", cluster, mpis)

@@ -62,12 +62,12 @@ def true_times() -> tuple[float, ...]:
     """Seconds of some cases of the simulated machine."""
     path = ROOT / "reference_data" / PLACE.system / PLACE.partition / f"{PLACE.environment}.tsv"
     every = list(load_references(path, *PLACE).values())
-    return tuple(each.center for each in every[:: len(every) // ROWS])[:ROWS]
+    return tuple(reference.center for reference in every[:: len(every) // ROWS])[:ROWS]
 
 
 def build_row(number: int, seconds: np.ndarray | list[float]) -> MeasuredRow:
     key = RowKey("broadcast", number, "mpich-5_0_2", "baseline")
-    values = tuple(float(each) for each in seconds)
+    values = tuple(float(value) for value in seconds)
     return MeasuredRow(key, rules().case[0], BCAST, "mpich", "s", values, False)
 
 

@@ -56,7 +56,7 @@ def night(seed: int, noise: Noise, launches: int, slower: Slower) -> tuple[bool,
     doubts = [CommonCauseRetest(cause) for cause in find_common_causes(measured(), catalog, {})]
     for doubt in doubts:
         while not doubt.decided:
-            fresh = {each.case: each.slowdown for each in measured()}
+            fresh = {result.case: result.slowdown for result in measured()}
             doubt.count_value([fresh[case] for case in doubt.cause.probe_cases])
     return bool(doubts), not all(doubt.refuted for doubt in doubts)
 
@@ -78,7 +78,7 @@ def main(nights: int) -> None:
         for launches in (10, 20):
             shown, left = share(nights, noise, launches, unchanged)
             power = [share(max(nights // 10, 1), noise, launches, each)[1] for each in slowed]
-            row = [f"{1000 * shown:.1f}", f"{1000 * left:.1f}", *(f"{each:.2f}" for each in power)]
+            row = [f"{1000 * shown:.1f}", f"{1000 * left:.1f}", *(f"{value:.2f}" for value in power)]
             print(f"{name:>18}{launches:>10}" + "".join(f"{word:>10}" for word in row), flush=True)
 
 

@@ -56,25 +56,23 @@ def shares(noise: Noise, series: int, change: float = 0.0, nights: int = NIGHTS)
     logs = SPREAD * noise(random, (series, NIGHTS))
     logs -= SPREAD * noise(random, (series, LAUNCHES)).mean(axis=1)[:, None]
     logs[:, NIGHTS - nights :] += math.log1p(change)
-    kinds = [{each.kind for each in found} for found in told(list(logs))]
+    kinds = [{finding.kind for finding in found} for found in told(list(logs))]
     return Shares(
-        step=sum(drift.STEP in each for each in kinds) / series,
-        creep=sum(drift.CREEP in each for each in kinds) / series,
+        step=sum(drift.STEP in kind for kind in kinds) / series,
+        creep=sum(drift.CREEP in kind for kind in kinds) / series,
         either=sum(map(bool, kinds)) / series,
     )
 
 
 def told(logs: list[NDArray[np.float64]]) -> list[list[drift.DriftFinding]]:
     """The slowdowns that last, of each series."""
-    spreads = [drift.estimate_robust_spread(each) for each in logs]
+    spreads = [drift.estimate_robust_spread(log) for log in logs]
     sums = zip(
-        drift.compute_cusums(logs, spreads),
-        drift.compute_cusums([-each for each in logs], spreads),
-        strict=True,
+        drift.compute_cusums(logs, spreads), drift.compute_cusums([-log for log in logs], spreads), strict=True
     )
     together = zip(logs, drift.find_change_points(logs, spreads), spreads, sums, strict=True)
     found = [drift.find_drift(*each, math.log1p(drift.LEAST)) for each in together]
-    return [[each for each in some if each.slow and each.lasts] for some in found]
+    return [[finding for finding in some if finding.slow and finding.lasts] for some in found]
 
 
 def run_length(noise: Noise, series: int, shift: float = 0.0) -> float:

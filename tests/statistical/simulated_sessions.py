@@ -126,17 +126,17 @@ def simulate(
     random = np.random.default_rng(seed)
     found = []
     for _ in range(machines):
-        between, within = (each * np.exp(random.normal(0, SCATTER, CASES)) for each in LEVELS[level])
+        between, within = (value * np.exp(random.normal(0, SCATTER, CASES)) for value in LEVELS[level])
         machine = Machine(between, within, noise, days)
         references = calibrate(machine.launches(random, sessions, LAUNCHES), days)
-        centers = np.log([each.center for each in references])
+        centers = np.log([reference.center for reference in references])
         limits = find_limits(references, days)
         nights = np.median(machine.launches(random, NIGHTS, NIGHT), axis=2)
         logs = nights + math.log1p(slower) - centers[:, None]
         called = judge(logs, limits)
         shares = [logs[:, 0] > limits.band, called, called[:, 0]]
         shares += [called[:, :3].any(axis=1), called[:, :10].any(axis=1)]
-        found.append([float(each.mean()) for each in shares])
+        found.append([float(share.mean()) for share in shares])
     return Shares(*np.mean(found, axis=0))
 
 
@@ -145,7 +145,7 @@ def main(machines: int) -> None:
     for level, noise, days, sessions in product(LEVELS, STATES, (False, True), SESSIONS):
         rows = {by: simulate(machines, level, noise, sessions, by, days) for by in SLOWER}
         healthy = rows.pop(0.0)
-        spreads = ", ".join(f"{each:.1%}" for each in LEVELS[level])
+        spreads = ", ".join(f"{value:.1%}" for value in LEVELS[level])
         seen = " | ".join(f"{row.tonight:.0%} {row.in_three:.0%} {row.in_ten:.0%}" for row in rows.values())
         what = f"{spreads} | {noise} | {'days' if days else 'one day'} | {sessions}"
         print(f"| {what} | {1000 * healthy.beyond:.0f} | {1000 * healthy.called:.2f} | {seen} |", flush=True)

@@ -68,9 +68,9 @@ def simulate_pairs(
 def judge_plumbline(old: Numbers, new: Numbers) -> Claims:
     """Judge by the package's rules."""
     found = judge_pairs([PairedCase(tuple(row), MARGIN) for row in new - old], USUAL)
-    verdicts = [each.verdict for each in found]
-    slower = np.mean([each == PairedVerdict.SLOWER for each in verdicts])
-    return Claims(float(slower), float(np.mean([each in NOT_WORSE for each in verdicts])))
+    verdicts = [result.verdict for result in found]
+    slower = np.mean([verdict == PairedVerdict.SLOWER for verdict in verdicts])
+    return Claims(float(slower), float(np.mean([verdict in NOT_WORSE for verdict in verdicts])))
 
 
 def judge_unpaired(old: Numbers, new: Numbers) -> Claims:
@@ -146,7 +146,7 @@ def check_promises(
         for mixed in (np.zeros(cases), change):
             old, new = simulate_pairs(random, spread, mixed, noise, cases, memory)
             found = judge_pairs([PairedCase(tuple(row), MARGIN) for row in new - old], USUAL)
-            slower = np.array([each.verdict == PairedVerdict.SLOWER for each in found])
+            slower = np.array([result.verdict == PairedVerdict.SLOWER for result in found])
             if not mixed.any():
                 accused.append(slower.any())
                 continue

@@ -61,7 +61,7 @@ class Fault:
     def is_told(self, text: str) -> bool:
         """Return whether a text has the message, in one line or wrapped with an indent."""
         messages = self.message.split(EITHER)
-        patterns = (re.escape(each).replace(ANYTHING, ".*") for each in messages)
+        patterns = (re.escape(message).replace(ANYTHING, ".*") for message in messages)
         texts = (text, re.sub(r"\n +", " ", text))
         return any(re.search(pattern, each) for pattern in patterns for each in texts)
 
@@ -87,7 +87,7 @@ class Declared:
 
     def check(self, verdicts: Iterable[str], status: int, said: Iterable[str]) -> None:
         """Hold verdicts of the cases touched, the exit status and every text told against the declaration."""
-        told, verdicts = list(said), {str(each) for each in verdicts}
+        told, verdicts = list(said), {str(verdict) for verdict in verdicts}
         expected = set(filter(None, self.fault.verdict.split(OR)))
         assert verdicts <= expected and bool(verdicts) == bool(expected), (verdicts, told)
         assert status == self.fault.status, (status, told)

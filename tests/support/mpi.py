@@ -46,7 +46,7 @@ def of_family(family: str) -> Installation:
 
 def find_mpi(family: str) -> Mpi:
     """The same MPI as the inventory has it."""
-    return next(each for each in inventory.load_inventory(work_directory()).mpis if each.family == family)
+    return next(mpi for mpi in inventory.load_inventory(work_directory()).mpis if mpi.family == family)
 
 
 def fault_library(mpi: Installation, directory: Path, name: str = "faulty_mpi", soname: str = "") -> Path:

@@ -22,9 +22,9 @@ def select(lines: list[dict[str, Any]], routines: str) -> list[dict[str, Any]]:
     """The records of a launch of some of the cases, as ``bcast:0:8,barrier``."""
     asked = {name: sizes for name, *sizes in (each.split(":") for each in routines.split(","))}
     cases = [
-        each
-        for each in lines[1:-1]
-        if each["routine"] in asked and str(each["bytes"]) in (asked[each["routine"]] or [str(each["bytes"])])
+        line
+        for line in lines[1:-1]
+        if line["routine"] in asked and str(line["bytes"]) in (asked[line["routine"]] or [str(line["bytes"])])
     ]
     run, end = ({**each, "cases": len(cases)} for each in (lines[0], lines[-1]))
     return [run, *cases, end]

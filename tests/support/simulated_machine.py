@@ -77,8 +77,11 @@ def measure(
 
 def judge(references: Sequence[Reference], times: dict[Case, float]) -> dict[str, CaseResult]:
     """What is said of each case, by ``routine bytes`` and for ping-pong ``routine peer bytes``."""
-    assert {each.case for each in references} == times.keys()
-    return {word(each.case): judge_case(each.case, Measurement(times[each.case]), each) for each in references}
+    assert {reference.case for reference in references} == times.keys()
+    return {
+        word(reference.case): judge_case(reference.case, Measurement(times[reference.case]), reference)
+        for reference in references
+    }
 
 
 def verdicts(references: Sequence[Reference], times: dict[Case, float]) -> dict[str, Verdict]:

@@ -39,7 +39,7 @@ def read_entries() -> list[Entry]:
         Entry(**words, calls=_calls(timed, words["operation"]))
         for words in map(re.Match.groupdict, ENTRY.finditer(source))
     ]
-    if [each.name for each in found] != NAME.findall(source):
+    if [entry.name for entry in found] != NAME.findall(source):
         raise ValueError(f"{SOURCE}: an entry is not understood")
     return found
 

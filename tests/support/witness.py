@@ -66,7 +66,7 @@ def watch(
     :param launcher: the MPI whose launcher starts it, instead of its own
     """
     libraries = [library(family)] if loaded is None else loaded
-    settings = [f"LD_PRELOAD={':'.join(str(each) for each in libraries)}"]
+    settings = [f"LD_PRELOAD={':'.join(str(path) for path in libraries)}"]
     if file is not None:
         settings.append(f"PLUMBLINE_WITNESS={file}")
     command = [*wrapper, "env", *settings, *words]

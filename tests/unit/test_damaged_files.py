@@ -233,7 +233,7 @@ def within_offer(pattern: str) -> Make:
 
 def checked(path: Path) -> object:
     """The passes of an offer, with all that is checked of them."""
-    found = open_offer(next(each for each in path.parents if (each / PASSES).exists()))
+    found = open_offer(next(parent for parent in path.parents if (parent / PASSES).exists()))
     check_offer(found, OFFICIAL)
     return found.stored
 
@@ -449,15 +449,15 @@ def check_types(found: object) -> None:
     """Every value in what was read is of the type that its data class says."""
     if is_dataclass(found):
         hints = get_type_hints(type(found))
-        for each in fields(found):
-            value = getattr(found, each.name)
-            assert fits(value, hints[each.name]), (type(found), each.name, value)
+        for field in fields(found):
+            value = getattr(found, field.name)
+            assert fits(value, hints[field.name]), (type(found), field.name, value)
             check_types(value)
     elif isinstance(found, Mapping):
         check_types((*found.keys(), *found.values()))
     elif isinstance(found, list | tuple | set | frozenset):
-        for each in found:
-            check_types(each)
+        for field in found:
+            check_types(field)
 
 
 def fits(value: object, kind: Any) -> bool:

@@ -18,7 +18,7 @@ def read_states() -> list[tuple[str, int, str]]:
         numbers, *rest = (cell.strip() for cell in line.strip("|").split("|"))
         if re.match(r"\d{3}-", numbers):
             state = re.split(r"[;:,]", rest[1])[0]
-            found += [(*each, state) for each in read_numbers(numbers)]
+            found += [(*number, state) for number in read_numbers(numbers)]
     return found
 
 

@@ -59,7 +59,7 @@ def test_jenkins_pipeline_is_groovy() -> None:
 @pytest.mark.parametrize("where", ["## cron", "## Slurm's scrontab"])
 def test_lines_of_cron_have_five_fields_and_a_command(where: str) -> None:
     *options, line = indented(where).strip().splitlines()
-    assert all(re.fullmatch(r"#SCRON --[a-z-]+=\S+", each) for each in options)
+    assert all(re.fullmatch(r"#SCRON --[a-z-]+=\S+", option) for option in options)
     minute, hour, *others, command = line.split(maxsplit=5)
     assert 0 <= int(minute) < 60 and 0 <= int(hour) < 24 and others == ["*"] * 3
     assert "./plumbline nightly " in command and "%" not in command  # a line's end, to cron

@@ -75,7 +75,7 @@ def row_of(owner: Callable[..., Any], parameter: inspect.Parameter) -> dict[str,
 @pytest.mark.parametrize("section", DESCRIBED)
 def test_page_has_each_key_with_type_and_default(section: str) -> None:
     owner = DESCRIBED[section]
-    expected = [row_of(owner, each) for each in inspect.signature(owner).parameters.values()]
+    expected = [row_of(owner, parameter) for parameter in inspect.signature(owner).parameters.values()]
     rows = table_of(section)
     assert all(row["meaning"] for row in rows)
     told = [{name: row[name] for name in ("key", "type", "required", "default")} for row in rows]

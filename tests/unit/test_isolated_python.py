@@ -27,11 +27,11 @@ def count_texts(path: Path) -> int:
     """Count the texts in a source that name a Python: a command in words of a shell would be one."""
     text = path.read_text()
     nodes = ast.walk(ast.parse(text)) if "sys.executable" in text else ()
-    return sum(isinstance(each, ast.JoinedStr) and "sys.executable" in ast.unparse(each) for each in nodes)
+    return sum(isinstance(node, ast.JoinedStr) and "sys.executable" in ast.unparse(node) for node in nodes)
 
 
 def list_sources() -> list[Path]:
-    return [ROOT / "plumbline", *(x for each in FOLDERS for x in (ROOT / each).rglob("*.py"))]
+    return [ROOT / "plumbline", *(x for folder in FOLDERS for x in (ROOT / folder).rglob("*.py"))]
 
 
 def test_no_command_with_a_python_is_written_as_a_text() -> None:

@@ -333,7 +333,7 @@ def measure_bindings(work: WorkDirectory, arguments: argparse.Namespace, progres
             work.root / FOLDER,
             BindingsHeader(
                 there.machine.cpu_model,
-                tuple(each.name for each in languages),
+                tuple(language.name for language in languages),
                 tuple(sizes),
                 arguments.launches,
                 {mpi.name: mpi.library for mpi in mpis},

@@ -176,9 +176,13 @@ def format_agreement(agreement: compare.AgreementResult, failures: Sequence[str]
 
     The tables have the operations of which not all ratios are as expected; the page has all.
     """
-    topics = {each.topic for each in agreement.comparisons}
-    doubtful = {each.topic for each in agreement.comparisons if each.status is not compare.RatioStatus.AGREE}
-    told = [each for each in agreement.comparisons if each.topic in doubtful]
+    topics = {comparison.topic for comparison in agreement.comparisons}
+    doubtful = {
+        comparison.topic
+        for comparison in agreement.comparisons
+        if comparison.status is not compare.RatioStatus.AGREE
+    }
+    told = [comparison for comparison in agreement.comparisons if comparison.topic in doubtful]
     tables = [render_text(table) for table in report.build_narrow_tables(told)]
     calm = len(topics) - len(doubtful)
     lines = [f"{plural(calm, 'case')} in which all programs agree: on the page"] if calm else []

@@ -194,7 +194,7 @@ class ProgramSample:
     alike: float | None = None
 
     def __post_init__(self) -> None:
-        if not all(math.isfinite(each) and each > 0 for each in (self.value, self.compared)):
+        if not all(math.isfinite(value) and value > 0 for value in (self.value, self.compared)):
             raise ValueError(f"{self.topic} by {self.program}: {self.value}, {self.alike}")
 
     @property
@@ -342,7 +342,7 @@ def compare_programs(
         ]
     usual = _usual_spreads(ratios)
     compared = [_compared(ratio, usual.get(ratio.place, 0.0)) for ratio in ratios]
-    rejected = reject_by_holm([each.outside for each in compared], FALSE_ALARM)
+    rejected = reject_by_holm([comparison.outside for comparison in compared], FALSE_ALARM)
     judged = [replace(each, disagrees=no) for each, no in zip(compared, rejected, strict=True)]
     return AgreementResult(tuple(judged), tuple(find_disagreements(judged)), tuple(gaps))
 
@@ -402,7 +402,7 @@ class _Ratio:
 def _ratio(topic: Topic, over: str, under: str, said: _Said) -> _Ratio:
     rounds = sorted(said[over].keys() & said[under].keys())
     pairs = [(said[over][number], said[under][number]) for number in rounds]
-    units = {each.unit for pair in pairs for each in pair}
+    units = {sample.unit for pair in pairs for sample in pair}
     if len(units) > 1:
         raise ValueError(f"{topic}: {over} and {under} count in {' and '.join(sorted(units))}")
     logs = (math.log(compute_slowdown(a.compared, b.compared, a.unit)) for a, b in pairs)

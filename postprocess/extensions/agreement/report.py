@@ -165,13 +165,13 @@ def build_narrow_tables(comparisons: Iterable[compare.ProgramComparison]) -> lis
             ("ratio", "95 % interval", "is"),
             tuple(
                 (
-                    format_topic(each.topic),
-                    f"{each.over}/{each.under}",
-                    factor(each.ratio),
-                    " to ".join(map(factor, each.interval)) if each.interval else NOT_PRINTED,
-                    describe_status(each.status),
+                    format_topic(comparison.topic),
+                    f"{comparison.over}/{comparison.under}",
+                    factor(comparison.ratio),
+                    " to ".join(map(factor, comparison.interval)) if comparison.interval else NOT_PRINTED,
+                    describe_status(comparison.status),
                 )
-                for each in found
+                for comparison in found
             ),
             ("above 1: the first program is slower",),
         )

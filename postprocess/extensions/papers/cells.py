@@ -133,11 +133,11 @@ def _lines(table: TextTable) -> Iterator[dict[str, Any]]:
         about, notes = _read_labels(table, row)
         for head, cell in zip(table.columns, row[len(table.labels) :], strict=True):
             if isinstance(cell, Number):
-                for each in (cell, *cell.more):
-                    told = "; ".join(filter(None, [*notes, each.note]))
-                    quantity = each.quantity or head.removesuffix(f" ({each.unit})")
-                    found = {"quantity": quantity, "value": repr(float(each.value)), "unit": each.unit}
-                    yield {**about, **each.about, **found, "note": told}
+                for number in (cell, *cell.more):
+                    told = "; ".join(filter(None, [*notes, number.note]))
+                    quantity = number.quantity or head.removesuffix(f" ({number.unit})")
+                    found = {"quantity": quantity, "value": repr(float(number.value)), "unit": number.unit}
+                    yield {**about, **number.about, **found, "note": told}
             elif cell and cell != formats.NOT_PRINTED:
                 yield {**about, "quantity": head, "note": "; ".join([*notes, cell])}
 

@@ -174,7 +174,7 @@ def _show_luecke2003(asked: Asked, measured: PaperMeasurements, history: History
 def _show_ratios(asked: Asked, measured: PaperMeasurements, history: History) -> list[TextTable]:
     basis = luecke_ratios.choose_basis(measured, history, asked.against, asked.processes)
     found = luecke_ratios.build_paper_tables(measured, history, basis) if basis else []
-    return [luecke_ratios.format_ratio_table(measured, each) for each in found]
+    return [luecke_ratios.format_ratio_table(measured, table) for table in found]
 
 
 def _show_rus(asked: Asked, measured: PaperMeasurements, history: History) -> _Shown:

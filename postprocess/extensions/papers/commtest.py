@@ -120,9 +120,9 @@ def build_contention_tables(measured: PaperMeasurements) -> list[TextTable]:
 def _list_times(swaps: Sequence[Swaps]) -> list[tuple[Swaps, str, int, Times]]:
     """List the times of each experiment at each count of processes."""
     return [
-        (each, name, count, times)
-        for each in swaps
-        for name, counts in each.times.items()
+        (swap, name, count, times)
+        for swap in swaps
+        for name, counts in swap.times.items()
         for count, times in sorted(counts.items())
     ]
 
@@ -183,7 +183,7 @@ def _changes(swaps: Sequence[Swaps]) -> TextTable:
         "Where the protocol changes",
         LABELS,
         ("for all experiments",),
-        tuple((*each.place.cells, _write_changes(find_protocol_changes(each))) for each in swaps),
+        tuple((*swap.place.cells, _write_changes(find_protocol_changes(swap))) for swap in swaps),
         (
             "a break of the curves of all experiments, by every way to send but the synchronous one, which has "
             f"one protocol; others are contention or noise; {NOT_PRINTED}: fewer than {FEWEST} sizes",
@@ -240,16 +240,16 @@ def draw_swaps(measured: PaperMeasurements) -> list[figures.PaperFigure]:
     """Draw the experiments of each MPI at one count of processes, then platform against platform."""
     swaps = collect_swaps(measured)
     drawn = []
-    for each in swaps:
-        for count in thin_values(each.counts, MOST_COUNTS):
-            title = f"{', '.join(each.place)}, {count} processes"
-            curves = {name: _bandwidths(times) for name, times in each.at(count).items()}
+    for swap in swaps:
+        for count in thin_values(swap.counts, MOST_COUNTS):
+            title = f"{', '.join(swap.place)}, {count} processes"
+            curves = {name: _bandwidths(times) for name, times in swap.at(count).items()}
             drawn.append(_swap_figure(title, curves))
     for experiment in (ALONE, NEIGHBOURS):
         platforms = {
-            ", ".join(each.place[:2]): _bandwidths(each.at(each.counts[-1])[experiment])
-            for each in swaps
-            if each.counts and experiment in each.at(each.counts[-1])
+            ", ".join(swap.place[:2]): _bandwidths(swap.at(swap.counts[-1])[experiment])
+            for swap in swaps
+            if swap.counts and experiment in swap.at(swap.counts[-1])
         }
         if len(platforms) > 1:
             kept = {name: platforms[name] for name in list(platforms)[: figures.MOST_LINES]}

@@ -95,10 +95,10 @@ def group_operations(measured: PaperMeasurements) -> dict[tuple[str, ...], list[
 def draw_figures(figures: Iterable[PaperFigure]) -> list[Block]:
     """Return figures as a document has them: of each a legend under its title, and a picture of each panel."""
     blocks: list[Block] = []
-    for each in figures:
-        keys = [(Markup(plots.draw_line_key(line.style, line.modelled)), line.name) for line in each.lines]
-        blocks.append(Legend(keys, " · ".join(filter(None, [each.title, each.remark]))))
-        blocks += [Picture(partial(plots.draw_lines, panel), width=WIDTH) for panel in each.panels]
+    for figure in figures:
+        keys = [(Markup(plots.draw_line_key(line.style, line.modelled)), line.name) for line in figure.lines]
+        blocks.append(Legend(keys, " · ".join(filter(None, [figure.title, figure.remark]))))
+        blocks += [Picture(partial(plots.draw_lines, panel), width=WIDTH) for panel in figure.panels]
     return blocks
 
 

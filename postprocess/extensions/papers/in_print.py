@@ -147,10 +147,13 @@ def _write_peak(printed: float, follows: float, unit: str) -> tuple[str, str]:
 def build_substitution_table(history: History) -> TextTable:
     """Build table 5 of Taboada et al., with the crossovers that follow from the models."""
     saved = {
-        (each.machine, each.library, each.routine, each.processes): cells.Number(
-            f"{each.percent:g}% at {cells.size(each.bytes)}", each.percent, "%", about={"bytes": each.bytes}
+        (reduction.machine, reduction.library, reduction.routine, reduction.processes): cells.Number(
+            f"{reduction.percent:g}% at {cells.size(reduction.bytes)}",
+            reduction.percent,
+            "%",
+            about={"bytes": reduction.bytes},
         )
-        for each in history.reductions
+        for reduction in history.reductions
     }
     return TextTable(
         "Where a composition is faster than what it replaces",
@@ -158,14 +161,18 @@ def build_substitution_table(history: History) -> TextTable:
         ("in print", "by the model", "measured saving"),
         tuple(
             (
-                *(each.machine, each.library),
-                f"{each.routine} by {' + '.join(linear_model.COMPOSITIONS[each.routine])}",
-                str(each.processes),
-                cells.Number(f"{each.side} {cells.size(each.bytes)}", each.bytes, "B", note=each.side),
-                _find_crossovers(history, each),
-                saved.get((each.machine, each.library, each.routine, each.processes), NOT_PRINTED),
+                *(crossover.machine, crossover.library),
+                f"{crossover.routine} by {' + '.join(linear_model.COMPOSITIONS[crossover.routine])}",
+                str(crossover.processes),
+                cells.Number(
+                    f"{crossover.side} {cells.size(crossover.bytes)}", crossover.bytes, "B", note=crossover.side
+                ),
+                _find_crossovers(history, crossover),
+                saved.get(
+                    (crossover.machine, crossover.library, crossover.routine, crossover.processes), NOT_PRINTED
+                ),
             )
-            for each in history.crossovers
+            for crossover in history.crossovers
         ),
         ("Taboada Table 5", "Allreduce of MPJ/Ibis: in print, replace always"),
     )
@@ -183,12 +190,12 @@ def build_kernel_tables(history: History) -> list[TextTable]:
     tables = []
     for source, kernels in group_pairs((row.source, row) for row in history.kernels).items():
         rows: dict[tuple[str, ...], dict[str, str]] = {}
-        for each in kernels:
-            note = f"size {each.size}, over {each.over_processes} processes"
-            about = {"processes": each.processes}
-            told = cells.Number(f"{each.ratio:.2f}", each.ratio, quantity="ratio", about=about, note=note)
-            head = f"size {each.size}, p = {each.processes} over {each.over_processes}"
-            rows.setdefault((each.library, each.kernel), {})[head] = told
+        for kernel in kernels:
+            note = f"size {kernel.size}, over {kernel.over_processes} processes"
+            about = {"processes": kernel.processes}
+            told = cells.Number(f"{kernel.ratio:.2f}", kernel.ratio, quantity="ratio", about=about, note=note)
+            head = f"size {kernel.size}, p = {kernel.processes} over {kernel.over_processes}"
+            rows.setdefault((kernel.library, kernel.kernel), {})[head] = told
         nodes = f"{kernels[0].per_node} per node over {kernels[0].over_per_node} per node"
         title = f"{source}: kernels, time with {nodes}"
         tables.append(cells.build_grid(title, ("library", "kernel"), rows.items(), (KERNEL_SIZES,)))

@@ -238,7 +238,7 @@ def arrange_summaries(sessions: Sequence[SessionSummary]) -> PaperMeasurements:
 
 def _are_alike(one: SessionSummary, other: SessionSummary) -> bool:
     """Return whether two sessions ran the same MPIs, by their own words, and neither with settings by hand."""
-    words = {word.partition("=")[0] for each in (one, other) for word in each.command}
+    words = {word.partition("=")[0] for summary in (one, other) for word in summary.command}
     if words & BY_HAND:
         return False
     libraries = {environment.name: environment.library for environment in one.environments}

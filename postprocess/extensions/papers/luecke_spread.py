@@ -93,8 +93,8 @@ def _format_group(group: Sequence[tuple[str, LaunchSpread]]) -> tuple[str, ...]:
     return (
         cells.count(len(spreads)),
         cells.count(most) if fewest == most else cells.Number(f"{fewest} to {most}", fewest),
-        *(cells.share(each, f"{each:.2%}") for each in (average, largest.deviation, removed)),
-        *(cells.Number(f"{each:.3f}", each) for each in (float(np.mean(factors)), max(factors))),
+        *(cells.share(value, f"{value:.2%}") for value in (average, largest.deviation, removed)),
+        *(cells.Number(f"{value:.3f}", value) for value in (float(np.mean(factors)), max(factors))),
         widest,
     )
 

@@ -130,7 +130,7 @@ class PaperMeasurements:
     def places(self) -> list[Place]:
         """Each machine and MPI under each of the conditions of the sessions, measured or not."""
         conditions = sorted({(operation.cache, operation.sync) for operation in self.operations})
-        return [Place(*mpi, *each) for mpi in self.mpis for each in conditions]
+        return [Place(*mpi, *condition) for mpi in self.mpis for condition in conditions]
 
     @cached_property
     def operations(self) -> list[Operation]:

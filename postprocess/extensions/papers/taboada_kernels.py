@@ -72,9 +72,9 @@ def collect_kernels(sessions: Sequence[SessionSummary]) -> MeasuredKernels:
     systems: dict[str, tuple[str, str]] = {}
     for summary in sessions:
         dense = {
-            (each.partition, each.environment, each.processes, each.per_node): each.ranks_per_core
-            for each in summary.launches
-            if each.program == KERNELS
+            (launch.partition, launch.environment, launch.processes, launch.per_node): launch.ranks_per_core
+            for launch in summary.launches
+            if launch.program == KERNELS
         }
         for result in kept[summary.session]:
             case = result.case
@@ -159,7 +159,7 @@ def list_placements(layouts: Mapping[Layout, KernelTime]) -> list[Placement]:
                 Placement("Table 6", reading, sparse, Layout(nodes, dense)),
                 Placement("Table 7", reading, sparse, Layout(nodes * dense, dense)),
             ]
-    found = [each for each in found if each.second in there]
+    found = [placement for placement in found if placement.second in there]
     for crowded in sorted(layouts.keys() - there):
         processes, per_node = (number // layouts[crowded].ranks_per_core for number in crowded)
         reading = AS_PRINTED if per_node == 2 else TODAY

@@ -357,7 +357,7 @@ def _draw_collective(title: str, routines: Mapping[str, _Chosen]) -> figures.Pap
     panels, poor = [], []
     for routine, chosen in routines.items():
         if chosen:
-            counts = sorted({each.count for each in chosen.values()})
+            counts = sorted({model.count for model in chosen.values()})
             panels.append(_rate_panel(f"{routine}, {'/'.join(map(str, counts))} processes", chosen))
             poor += [f"{routine} of {name}" for name, each in chosen.items() if not each.fit.is_good]
     remark = f"{plural(len(poor), 'model')} off by more than a quarter, not drawn: {', '.join(poor)}"

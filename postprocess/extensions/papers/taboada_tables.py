@@ -360,12 +360,12 @@ def _printed_networks(history: History) -> list[tuple[str, ...]]:
     """Return the rows of the networks of which the paper tells what they can do."""
     told = {(f.machine, f.quantity): f.value for f in history.figures if f.paper == PAPER}
     rows = []
-    for each in history.models:
-        network = each.machine.removesuffix(TESTBED)
+    for model in history.models:
+        network = model.machine.removesuffix(TESTBED)
         startup, bandwidth = (told.get((network, name)) for name in (STARTUP, BANDWIDTH))
-        if each.routine == taboada_models.SEND and each.library in NATIVE and startup and bandwidth:
+        if model.routine == taboada_models.SEND and model.library in NATIVE and startup and bandwidth:
             theory = NetworkTheory(startup * 1e-6, bandwidth * 1e6)
-            t0, tb = each.model.t0.at(2), each.model.tb.at(2)
-            about = (f"{each.machine} (in print)", each.library, NOT_PRINTED)
+            t0, tb = model.model.t0.at(2), model.model.tb.at(2)
+            about = (f"{model.machine} (in print)", model.library, NOT_PRINTED)
             rows.append((*about, *_theory_cells(t0, 1 / tb, theory)))
     return rows

@@ -289,7 +289,7 @@ def open_links(folder: Path) -> OpenedOffer | None:
 def check_measured(measured: OpenedOffer, official: OfficialSource, but: Sequence[Code]) -> list[Violation]:
     """Check measurements of an acceptance by the run rules of offers, but for some."""
     found = check_offer(measured, official)
-    return [each.below(measured.stored.folder.name) for each in found if each.code not in but]
+    return [violation.below(measured.stored.folder.name) for violation in found if violation.code not in but]
 
 
 def check_acceptance(

@@ -106,7 +106,7 @@ def run_compare(work: WorkDirectory, arguments: argparse.Namespace) -> int:
             name = sanitize_line(checked.offer.told.offeror) or path.stem
             names = {other.name for other in ranked}
             unique = name if name not in names else f"{name} ({path.stem})"
-            launches = tuple(each.marks for each in checked.offer.evidence)
+            launches = tuple(evidence.marks for evidence in checked.offer.evidence)
             handed.append(HandedIn(unique, seal.key if seal else "", launches))
             if checked.commitments:
                 ranked.append(comparison.rank_offer(unique, checked.offer, checked.commitments, len(grave)))
@@ -119,7 +119,7 @@ def run_compare(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if arguments.present:
         measured = read_present(arguments.present, next(iter(rules)))
         present = comparison.take_measured(measured)
-        launches = tuple(each.marks for each in measured.evidence)
+        launches = tuple(evidence.marks for evidence in measured.evidence)
         handed.append(HandedIn(f"--present {arguments.present}", "", launches))
     shared = find_shared_launches(handed)
     for each in shared:
@@ -167,28 +167,28 @@ def describe_cost(
     context: SessionContext, rules: Rules, plan: OfferPlan, planned: Sequence[PlannedLaunch]
 ) -> Iterator[str]:
     """Describe what rules cost here, in lines: each layout, what is impossible, launches and time."""
-    machine, possible = plan.machine, sum(len(each.case.bytes) for each in plan.possible)
+    machine, possible = plan.machine, sum(len(case.case.bytes) for case in plan.possible)
     unplanned = list(find_unplanned(plan, planned))
-    rows = sum(len(each.case.bytes) for each in plan.cases)
+    rows = sum(len(case.case.bytes) for case in plan.cases)
     yield (
         f"on {context.request.site}:{machine.partition}: {plural(machine.nodes, 'node')} of "
         f"{plural(machine.cores_per_node, 'core')}; {possible - len(unplanned)} of "
         f"{plural(rows, 'row')} can be measured"
     )
-    for each in plan.possible:
-        layout = each.layout
+    for case in plan.possible:
+        layout = case.layout
         assert layout
-        sizes = plural(len(each.case.bytes), "size")
-        partner = f", rank 0 with {each.peer}" if each.peer else ""
+        sizes = plural(len(case.case.bytes), "size")
+        partner = f", rank 0 with {case.peer}" if case.peer else ""
         yield (
-            f"  {each.case.name}: {layout.processes} processes, {layout.per_node} a node{partner}: "
-            f"{sizes}, {launches_of(rules, each, machine)}"
+            f"  {case.case.name}: {layout.processes} processes, {layout.per_node} a node{partner}: "
+            f"{sizes}, {launches_of(rules, case, machine)}"
         )
-    for each in plan.impossible:
-        yield f"  {each.case.name}: cannot be measured here: {each.problem}"
+    for case in plan.impossible:
+        yield f"  {case.case.name}: cannot be measured here: {case.problem}"
     yield from (f"  {line}" for line in unplanned)
     known = read_job_seconds(context.work)
-    most = max(count_needed_launches(rules, each.case, machine) for each in plan.possible)
+    most = max(count_needed_launches(rules, case.case, machine) for case in plan.possible)
     once = sum(estimate_job_seconds(job, known) for job in list_jobs(planned))
     environments = ", ".join(sorted({launch.environment for launch in planned}))
     yield (
@@ -280,8 +280,8 @@ def print_offer(path: Path, found: sealed.CheckedOffer, report: Path | None = No
     rows, launches = len(found.offer.rows), len(found.offer.evidence)
     violations = list(found.violations)
     print_violations(path, violations, found.seal, report)
-    for each in found.offer.unmeasured:
-        Progress().say(each.words)
+    for mpi in found.offer.unmeasured:
+        Progress().say(mpi.words)
     Progress().say(
         f"{path}: {plural(rows, 'row')} of {plural(launches, 'launch', 'es')}: "
         f"{describe_violations(violations)}"

@@ -161,8 +161,8 @@ def run_sheet(_: WorkDirectory, arguments: argparse.Namespace) -> int:
         return take(folder, offer, rows, arguments.read)
     write(folder, offer, rows)
     progress = Progress()
-    for each in offer.unmeasured:
-        progress.say(each.words)
+    for mpi in offer.unmeasured:
+        progress.say(mpi.words)
     names = ", ".join((XLSX, CSV, commitments.FORM_HTML))
     read = f"./plumbline offer sheet {folder} --read {folder / XLSX}"
     progress.say(f"{folder}: {names}: {plural(len(rows), 'row')}; type what you commit to, then", command=read)
@@ -188,7 +188,7 @@ def take(folder: Path, offer: OpenedOffer, rows: list[FormRow], path: Path) -> i
         write(folder, offer, rows)
     for line in violations.format_violations(wrong):
         show_error(line)
-    typed = sum(each.committed is not None for each in found)
+    typed = sum(commitment.committed is not None for commitment in found)
     seal = "" if violations.is_rejected(wrong) else f"./plumbline offer seal {folder} --key ~/.ssh/id_ed25519"
     told = f"{path}: {plural(typed, 'commitment')}: {violations.describe_violations(wrong)}"
     Progress().say(told, command=seal)
@@ -262,10 +262,12 @@ def enter_launches(work: WorkDirectory, offer: OpenedOffer) -> int:
             if (locate_ledger(work.root) / f"{done.session}.json").exists():
                 continue
             header = CalibrationHeader(done.session, done.set_env)
-            own = [each for each in offer.evidence if each.done.number == done.number]
+            own = [evidence for evidence in offer.evidence if evidence.done.number == done.number]
             finished = [
-                each.finish(read_program(each.session, each.launch.environment, each.launch.program))
-                for each in own
+                evidence.finish(
+                    read_program(evidence.session, evidence.launch.environment, evidence.launch.program)
+                )
+                for evidence in own
             ]
             session = locate_session(offer.stored.folder, done.session)
             found = collect_launches(header, session, finished, done.others)

@@ -59,12 +59,12 @@ def render_form_page(
     )
     empty = {name: DASH for name in (*shown, *form_rows.TYPED)}
     lines += tuple(
-        tuple((empty | {"test": "no result", "MPI": each.environment, "category": each.category}).values())
-        for each in unmeasured
+        tuple((empty | {"test": "no result", "MPI": mpi.environment, "category": mpi.category}).values())
+        for mpi in unmeasured
     )
     risks = tuple(dict.fromkeys(row.risk for row in rows))
     table = TextTable("Rows", tuple(shown[:TEXTS]), tuple([*shown[TEXTS:], *form_rows.TYPED]), lines, ())
-    notes = [*(each.words for each in unmeasured), *NOTES, *(f"proposed: {risk}" for risk in risks)]
+    notes = [*(mpi.words for mpi in unmeasured), *NOTES, *(f"proposed: {risk}" for risk in risks)]
     return render_html(
         Document(
             "form of an offer", (), Tone.PLAIN, title, facts, [table_section(table)], notes, landscape=True
@@ -98,7 +98,7 @@ def render_form(
         spreadsheet.CSV: spreadsheet.format_csv(rows, typed).encode(),
         spreadsheet.XLSX: spreadsheet.build_xlsx(title, code, rows, typed),
         FORM_HTML: render_form_page(
-            title, [each for each in facts if each], rows, typed, offer.unmeasured
+            title, [fact for fact in facts if fact], rows, typed, offer.unmeasured
         ).encode(),
     }
 
@@ -109,13 +109,13 @@ def list_typed(
     """List what was typed before, in the unit that people read."""
     units = {row.key.key: row.unit for row in rows}
     return {
-        each.key: {
-            "committed": form_rows.show(each.committed, units[each.key], form_rows.TYPED_DIGITS),
-            "projected": form_rows.show(each.projected, units[each.key], form_rows.TYPED_DIGITS),
-            "model": each.model or None,
+        commitment.key: {
+            "committed": form_rows.show(commitment.committed, units[commitment.key], form_rows.TYPED_DIGITS),
+            "projected": form_rows.show(commitment.projected, units[commitment.key], form_rows.TYPED_DIGITS),
+            "model": commitment.model or None,
         }
-        for each in (kept.rows if kept else ())
-        if each.key in units
+        for commitment in (kept.rows if kept else ())
+        if commitment.key in units
     }
 
 

@@ -309,9 +309,9 @@ def tabulate_rows(found: OfferComparison) -> tuple[TextTable, ...]:
         label = (row.case.name, row.case.demand, size(row.bytes))
         unit = "us" if row.unit == "s" else row.unit
         reference = number(row.reference, row.unit)
-        committed.append((*label, unit, reference, *(format_committed(row, each) for each in row.offers)))
-        ratios.append((*label, *(factor(each.ratio) if each else MISSING for each in row.offers)))
-        values = [each.projected if each else None for each in row.offers]
+        committed.append((*label, unit, reference, *(format_committed(row, offer) for offer in row.offers)))
+        ratios.append((*label, *(factor(offer.ratio) if offer else MISSING for offer in row.offers)))
+        values = [offer.projected if offer else None for offer in row.offers]
         if any(values):
             projected.append((*label, unit, *(number(value, row.unit) for value in values)))
     labels = ("case", "demand", "size")

@@ -199,10 +199,10 @@ def find_apart(offered: Sequence[float | None], delivered: Sequence[float | None
 
     :param offered: longest time from core to core of each launch, in seconds
     """
-    known = [each for each in offered if each is not None]
+    known = [value for value in offered if value is not None]
     if not known or len(known) < len(offered):
         return [False] * len(delivered)
-    return [each is not None and is_farther(each, max(known)) for each in delivered]
+    return [value is not None and is_farther(value, max(known)) for value in delivered]
 
 
 def is_chance(rules: Rules, row: MeasuredRow, apart: Sequence[bool]) -> bool:

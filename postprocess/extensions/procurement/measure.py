@@ -162,11 +162,11 @@ class OfferBench:
         counts = self.count_launches()
         families = self.list_families()
         return [
-            each.case.name
-            for each in self.plan.possible
-            if counts[each.case.name] < self.needed(each.case.name)
-            and vain[each.case.name] < VAIN
-            and (families is None or each.case.mpi in families)
+            case.case.name
+            for case in self.plan.possible
+            if counts[case.case.name] < self.needed(case.case.name)
+            and vain[case.case.name] < VAIN
+            and (families is None or case.case.mpi in families)
         ]
 
     def list_families(self) -> set[str] | None:

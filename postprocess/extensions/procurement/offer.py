@@ -238,7 +238,7 @@ class LaunchEvidence:
         measured = self.outcome.records.measurements
         trials = [each.record for _, each in sorted(measured.items()) if each.record is not None]
         times = [array for trial in trials for array in (trial.t_max, trial.t_min)]
-        known = [each for each in times if len(set(each.tolist())) >= FEWEST_VALUES]
+        known = [time for time in times if len(set(time.tolist())) >= FEWEST_VALUES]
         digests = [hashlib.sha256(each.tobytes()).hexdigest() for each in known]
         return (*token, *(f"{TIMES} {digest}" for digest in dict.fromkeys(digests)))
 
@@ -353,7 +353,7 @@ def find_unmeasured(evidence: Sequence[LaunchEvidence]) -> list[UnmeasuredMpi]:
     return [
         UnmeasuredMpi(*key, len(launches), launches[-1].outcome.reason)
         for key, launches in sorted(found.items())
-        if all(each.outcome.records is None for each in launches)
+        if all(launch.outcome.records is None for launch in launches)
     ]
 
 

@@ -260,8 +260,8 @@ def tabulate_links(found: Acceptance) -> tuple[TextTable, ...]:
 
 def tabulate_violations(found: Sequence[Violation]) -> TextTable:
     rows = tuple(
-        (each.title, each.place, f"{each.text}; {each.code.fix}")
-        for each in sorted(found, key=lambda each: not each.code.grave)
+        (violation.title, violation.place, f"{violation.text}; {violation.code.fix}")
+        for violation in sorted(found, key=lambda each: not each.code.grave)
     )
     return TextTable("Violations of run rules", ("code", "place", "what, and the fix"), (), rows)
 
@@ -332,9 +332,9 @@ def build_acceptance_json(
 def draw_characteristic(drawn: OperatingCharacteristic) -> str:
     figure = Figure(figsize=(8.5, 3.4))
     axes = figure.subplots()
-    slower = [100 * each for each in drawn.slower]
-    axes.plot(slower, [100 * each for each in drawn.met], color=GOOD, linewidth=2, label="met")
-    axes.plot(slower, [100 * each for each in drawn.missed], color=BAD, linewidth=2, label="missed")
+    slower = [100 * value for value in drawn.slower]
+    axes.plot(slower, [100 * value for value in drawn.met], color=GOOD, linewidth=2, label="met")
+    axes.plot(slower, [100 * value for value in drawn.missed], color=BAD, linewidth=2, label="missed")
     undecided = [100 * (1 - a - b) for a, b in zip(drawn.met, drawn.missed, strict=True)]
     axes.plot(slower, undecided, color=MUTED, linewidth=1.2, linestyle="--", label="undecided")
     axes.set_ylim(-4, 104)

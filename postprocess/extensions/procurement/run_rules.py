@@ -52,8 +52,8 @@ def check_offer(offer: OpenedOffer, official: builds.OfficialSource, issued: str
         *builds.check_builds(offer.evidence),
         *builds.check_flags(offer.evidence, offer.rules),
     ]
-    for each in offer.evidence:
-        found += check_launch(each, offer.rules, offer.told, sources)
+    for evidence in offer.evidence:
+        found += check_launch(evidence, offer.rules, offer.told, sources)
     found += check_twice(offer.evidence)
     found += check_times(offer.evidence)
     found += check_machines(offer.evidence)
@@ -153,12 +153,12 @@ def check_machines(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
 
 def check_layouts(offer: OpenedOffer) -> Iterator[Violation]:
     """Check that launches have the layouts that the rules ask for on that machine."""
-    for each in offer.evidence:
-        plan = plan_offer(offer.rules, each.done.machine)
+    for evidence in offer.evidence:
+        plan = plan_offer(offer.rules, evidence.done.machine)
         known = {(item.case.program, str(item.layout)) for item in plan.possible}
-        layout = each.launch.cases[0].layout
-        if (each.launch.program, layout) not in known:
-            yield Violation(Code.LAYOUT_NOT_ASKED, each.place, f"{layout} is in no case of the rules")
+        layout = evidence.launch.cases[0].layout
+        if (evidence.launch.program, layout) not in known:
+            yield Violation(Code.LAYOUT_NOT_ASKED, evidence.place, f"{layout} is in no case of the rules")
 
 
 def check_rows(offer: OpenedOffer) -> Iterator[Violation]:
@@ -300,7 +300,7 @@ def check_iterations(each: LaunchEvidence, rules: Rules) -> Iterator[Violation]:
     """Check that a launch repeated its cases often enough; simulated time repeats by itself."""
     asked = {str(program): count for program, count in rules.iterations.items()}
     least = asked.get(each.launch.program, 0)
-    if any(each.window for each in each.launch.benchmarks):
+    if any(benchmark.window for benchmark in each.launch.benchmarks):
         least = -(-least // WINDOW_SHARE)
     if not each.launch.exact and each.launch.trials < least:
         what = f"{each.launch.trials} iterations, and the rules ask for {least}"
@@ -398,19 +398,19 @@ def check_delivery(offered: OpenedOffer, parts: Sequence[OpenedOffer]) -> Iterat
 
     :param parts: folders of an acceptance with launches
     """
-    known = {mark: each.place for each in offered.evidence for mark in each.marks}
+    known = {mark: evidence.place for evidence in offered.evidence for mark in evidence.marks}
     sealed = find_sealed(offered)
     before: dict[str, str] = {}
     for part in parts:
         name = part.stored.folder.name
-        for each in part.evidence:
-            place, marks = f"{name}/{each.place}", each.marks
+        for evidence in part.evidence:
+            place, marks = f"{name}/{evidence.place}", evidence.marks
             if taken := next((known[mark] for mark in marks if mark in known), ""):
                 what = f"is the launch {taken} of the offer"
                 yield Violation(Code.LAUNCH_OFFERED, place, what)
             elif twice := next((before[mark] for mark in marks if mark in before), ""):
                 yield Violation(Code.LAUNCH_TWICE, place, f"is {twice}, too")
-            span = outcome.read_span(each.launch, each.session)
+            span = outcome.read_span(evidence.launch, evidence.session)
             if span and span[0] < sealed - outcome.CLOCKS_DIFFER:
                 began, when = (time.strftime(formats.DATE_FORMAT, time.gmtime(t)) for t in (span[0], sealed))
                 what = f"began {began}, and the offer was sealed {when}"

@@ -89,11 +89,11 @@ def prepare_bench(context: SessionContext) -> tuple[SelftestBench, list[PlannedL
         if not (prefix / LIBRARY).exists():
             raise UsageError(f"{prefix / LIBRARY}: is not there; the self-test plants its delays with it")
         prefixes[run.launch.environment] = prefix
-    if any(each.exact for each in planned):
+    if any(launch.exact for launch in planned):
         raise UsageError("simulated time repeats, and a real delay does not show in it: choose a real site")
     bench.prefixes = prefixes
     settings = {name: bench.settings(bench.selection, name) for name in prefixes}
-    return bench, [replace(each, by_hand=settings[each.environment]) for each in planned]
+    return bench, [replace(launch, by_hand=settings[launch.environment]) for launch in planned]
 
 
 def preview_smallest_layout(context: SessionContext) -> tuple[Selection, list[PlannedLaunch]]:
@@ -342,6 +342,6 @@ def refuse_other_folder(directory: Path) -> None:
     :raises UsageError: naming the folder and the fix
     """
     own = (directory / data.FILE, locate_ledger(directory))
-    if directory.is_dir() and any(directory.iterdir()) and not any(each.exists() for each in own):
+    if directory.is_dir() and any(directory.iterdir()) and not any(path.exists() for path in own):
         what = "is not empty and holds no self-test"
         raise UsageError(f"--output {directory}: {what}; choose another directory")

@@ -105,7 +105,7 @@ def has_enough_references(catalog: ReferenceCatalog, planned: Sequence[PlannedLa
     """
     cases = list_planned_cases(planned)
     found = [catalog.reference(case) for case in cases]
-    many = all(each is not None and each.launches >= launches for each in found)
+    many = all(reference is not None and reference.launches >= launches for reference in found)
     return many and not any(
         has_other_settings(catalog, launch, case) for launch in planned for case in launch.all_cases
     )
@@ -199,8 +199,8 @@ class SelftestBench:
             )
             for plan in self.plans[key]
         ]
-        for each in planned:
-            write_launch(reframe.session, each)
+        for launch in planned:
+            write_launch(reframe.session, launch)
         return planned
 
     def night(self, night: InjectionNight) -> FinishedNight:
@@ -256,7 +256,7 @@ class SelftestBench:
         finished: Sequence[FinishedLaunch],
         again: Sequence[FinishedLaunch],
     ) -> list[CaseNight]:
-        plantings = {each.environment: each for each in night.plantings}
+        plantings = {injection.environment: injection for injection in night.plantings}
         delayed = find_delayed_environments(finished)
         before = {each.case: each.verdict for each in first}
         rows = []
@@ -286,7 +286,7 @@ class SelftestBench:
                     common=bool(result.cause),
                     median_of=median_of,
                     cause=result.cause,
-                    again=tuple(each.value for each in heard if each),
+                    again=tuple(measurement.value for measurement in heard if measurement),
                     **tell_limits(reference, median_of),
                 )
             )

@@ -101,7 +101,7 @@ def format_false_alarm_rates(quiet: score.FalseAlarmScore) -> tuple[str, ...]:
         quiet.common,
         *(result.false for result in quiet.flat),
     )
-    return (formats.NOT_PRINTED, formats.NOT_PRINTED, *(f"{quiet.per_thousand(each):.3g}" for each in found))
+    return (formats.NOT_PRINTED, formats.NOT_PRINTED, *(f"{quiet.per_thousand(value):.3g}" for value in found))
 
 
 def build_falsely_called_table(accused: Sequence[score.FalselyCalledCase]) -> formats.TextTable:

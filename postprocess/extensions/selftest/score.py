@@ -229,7 +229,7 @@ def list_falsely_called_cases(nights: Sequence[FinishedNight]) -> Iterator[False
                     (row.value or 0.0) / reference,
                     (row.upper or 0.0) / reference,
                     row.call / reference if row.call else None,
-                    tuple(each / reference for each in row.again),
+                    tuple(value / reference for value in row.again),
                     row.cause,
                 )
 

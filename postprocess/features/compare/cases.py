@@ -285,11 +285,11 @@ def group_cases(cases: Sequence[ComparedCase]) -> list[CaseGroup]:
 def make_group(members: Sequence[ComparedCase], cases: Sequence[ComparedCase]) -> CaseGroup:
     """Make a group of its members, which are of one verdict and place; ``cases`` are all there are."""
     place = members[0].case.place
-    routines = {each.case.label for each in members}
-    sizes = [each.case.bytes for each in members]
+    routines = {member.case.label for member in members}
+    sizes = [member.case.bytes for member in members]
     low, high = min(sizes), max(sizes)
     of = sum(
-        each.case.place == place and each.case.label in routines and low <= each.case.bytes <= high
-        for each in cases
+        case.case.place == place and case.case.label in routines and low <= case.case.bytes <= high
+        for case in cases
     )
     return CaseGroup(members[0].verdict, place, tuple(sorted(routines)), (low, high), tuple(members), of)

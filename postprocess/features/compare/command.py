@@ -131,7 +131,7 @@ def parse_margins(text: str) -> tuple[float, float, float]:
         found = [parse_decimal(word) / 100 for word in text.split(",")]
     except ValueError:
         found = []
-    if len(found) not in (1, 3) or not all(0 < each <= 1 for each in found):
+    if len(found) not in (1, 3) or not all(0 < value <= 1 for value in found):
         raise argparse.ArgumentTypeError(f"{text!r} is not a per cent above 0, or three of them")
     small, medium, large = found * 3 if len(found) == 1 else found
     return small, medium, large
@@ -211,7 +211,9 @@ def run_stored(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Judge stored sessions, and show. Raises UsageError for an option that says how to measure."""
     refuse_options(arguments, OF_MEASURING, "nothing is measured with --stored; drop one of the two")
     given = vars(arguments)
-    choice = {each.variable: given[each.name] for each in OPTIONS if each.part and given.get(each.name)}
+    choice = {
+        option.variable: given[option.name] for option in OPTIONS if option.part and given.get(option.name)
+    }
     demand = StoredDemand(
         arguments.old,
         arguments.new,

@@ -65,7 +65,7 @@ class ComparisonHeader:
     @property
     def sides(self) -> dict[str, ComparedSide]:
         """The sides by the names that passes call them: versions of a history by their environments."""
-        return {each.environment: each for each in self.versions} or {OLD: self.old, NEW: self.new}
+        return {version.environment: version for version in self.versions} or {OLD: self.old, NEW: self.new}
 
     def margin(self, case: SharedCase) -> float:
         """Return the margin of a case's class of sizes, as a fraction."""
@@ -266,7 +266,9 @@ class StoredComparison:
     @property
     def seconds(self) -> float:
         """What all launches have taken, in seconds."""
-        return sum(each.seconds for each in self.passes) + sum(each.seconds for each in self.fingerprints)
+        return sum(each.seconds for each in self.passes) + sum(
+            fingerprint.seconds for fingerprint in self.fingerprints
+        )
 
     def block_seconds(self, block: int) -> float:
         """Return what the passes of a block have taken, in seconds; the trial run is block 0."""
@@ -338,7 +340,7 @@ def read_comparison(path: Path) -> StoredComparison:
 
 def check_sides(records: Iterable[ComparisonPass | FingerprintLaunch], sides: Collection[str]) -> None:
     """Check that what was measured is of a side that there is. Raises ValueError."""
-    if other := next((each.side for each in records if each.side not in sides), None):
+    if other := next((record.side for record in records if record.side not in sides), None):
         raise ValueError(f"side: {other!r} is none of {', '.join(sides)}")
 
 

@@ -101,7 +101,7 @@ def require_signable(header: ComparisonHeader) -> None:
     """
     if header.versions:
         raise UsageError("a history of versions has no decision to sign; compare two of them")
-    told = [*(each.plant for each in (header.old, header.new)), *list_planted(header)]
+    told = [*(side.plant for side in (header.old, header.new)), *list_planted(header)]
     if planted := next((each for each in told if each), ""):
         raise UsageError(
             f"the comparison has a planted delay ({planted}): it shows what is noticed, and validates "
@@ -183,7 +183,7 @@ def require_acceptable(
     if judged.decision == Decision.VOID or not judged.cases:
         raise UsageError("--accept: the comparison is void; measure again")
     waived = {key for waiver in waivers for key in waiver.cases}
-    if rest := [each.case.key for each in left if each.case.key not in waived]:
+    if rest := [case.case.key for case in left if case.case.key not in waived]:
         raise UsageError(
             f"--accept: {plural(len(rest), 'case')} slower, undecided, failed or missing: "
             f"{first_of(rest, NAMED)}; measure more pairs, or --waive them"

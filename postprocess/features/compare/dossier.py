@@ -138,7 +138,7 @@ VERIFY = Command(
 
 def list_unchecked(folder: Path) -> list[str]:
     """List the files that nothing computes: they are as they were signed, and that is all."""
-    names = [each for each in list_sealed_files(folder) if each not in COMPUTED]
+    names = [file for file in list_sealed_files(folder) if file not in COMPUTED]
     return [f"{name}: as it was signed; nothing here computes it" for name in names]
 
 

@@ -217,7 +217,7 @@ def find_settings_to_try(differences: Sequence[FactDifference], new: SideFacts) 
     A value that names a place, or cannot be read, is left out.
     """
     ordered = sorted(differences, key=lambda each: (rank_verbosity(each.verbosity), each.name))
-    return {variable: each for each in ordered if (variable := find_variable(each, new))}
+    return {variable: difference for difference in ordered if (variable := find_variable(difference, new))}
 
 
 def find_variable(each: FactDifference, new: SideFacts) -> str:

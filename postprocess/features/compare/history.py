@@ -134,8 +134,8 @@ def judge_history(stored: StoredComparison) -> JudgedHistory:
         header,
         rounds,
         stored.seconds,
-        tuple(each for each in judged if not each.case.is_control),
-        tuple(each for each in judged if each.case.is_control),
+        tuple(history for history in judged if not history.case.is_control),
+        tuple(history for history in judged if history.case.is_control),
     )
 
 

@@ -40,7 +40,7 @@ def format_headline(judged: JudgedHistory) -> str:
     what = f"{formats.plural(len(judged.cases), 'case')} over {formats.plural(len(labels), 'version')}"
     what += f", {labels[0]} to {labels[-1]}"
     if judged.moved:
-        moved = formats.first_of([each.case.label for each in judged.moved], NAMED)
+        moved = formats.first_of([history.case.label for history in judged.moved], NAMED)
         return f"Void: {moved} changed, and no MPI has a part in it: {what}"
     steps = [step for case in judged.cases for step in case.found]
     slower = sum(each.verdict == PairedVerdict.SLOWER for each in steps)
@@ -171,7 +171,7 @@ def build_history_document(judged: JudgedHistory) -> document.Document:
         document.Commands(name, list(dict.fromkeys(history.rerun.values())))
         for name, history in zip(names, drawn, strict=True)
     ]
-    judged_by = document.describe_judged(each.case.program for each in judged.cases)
+    judged_by = document.describe_judged(case.case.program for case in judged.cases)
     return document.Document(
         "history",
         (f"{header.old.label} → {header.new.label}", header.started_utc),

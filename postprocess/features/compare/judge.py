@@ -148,8 +148,8 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
 def judge_unpaired_comparison(stored: StoredComparison) -> JudgedComparison:
     """Judge stored sessions. What was not taken in turn is never safe, whatever its cases say."""
     found = judge_sessions(stored)
-    cases = tuple(each for each in found if not each.case.is_control)
-    controls = tuple(each for each in found if each.case.is_control)
+    cases = tuple(case for case in found if not case.case.is_control)
+    controls = tuple(case for case in found if case.case.is_control)
     decision = decide_comparison(cases, controls)
     if decision == Decision.SAFE:
         decision = Decision.UNDECIDED
@@ -309,7 +309,7 @@ def judge_sessions(stored: StoredComparison) -> list[ComparedCase]:
 def describe_difference(header: ComparisonHeader, values: StoredValues) -> paired_verdicts.UnpairedCase:
     """Describe a case for the statistics."""
     known = (values.noise.get(side) for side in SIDES)
-    old, new = (Prediction(each.deviation, each.degrees) if each else None for each in known)
+    old, new = (Prediction(noise.deviation, noise.degrees) if noise else None for noise in known)
     margin = math.log1p(header.margin(values.pairs.case))
     return paired_verdicts.UnpairedCase(values.difference, old, new, margin, values.pairs.exact)
 

@@ -69,7 +69,7 @@ def list_causes(pair: FingerprintPair, facts: Sequence[FactDifference]) -> Itera
         words = f"An empty message that takes {times} {pair.where}"
         yield PossibleCause(f"{words} (sizes to {size(high)})", 0, high, pair.inside)
     if old.bandwidth and new.bandwidth and new.bandwidth < old.bandwidth / (1 + LEAST_STEP):
-        rates = [quantity(each / 1e6, MEGABYTES) for each in (new.bandwidth, old.bandwidth)]
+        rates = [quantity(value / 1e6, MEGABYTES) for value in (new.bandwidth, old.bandwidth)]
         low = find_bandwidth_begin(old)
         words = f"A bandwidth of {rates[0]} in place of {rates[1]} {pair.where}"
         yield PossibleCause(f"{words} (sizes from {size(low)})", low, LONGEST, pair.inside)
@@ -205,7 +205,7 @@ def count_launched_pairs(case: ComparedCase, counting: int) -> int:
 
 def propose_again(header: ComparisonHeader, cases: Sequence[ComparedCase], cost: PairCost) -> str:
     """Propose the command that compares again what is slower; empty if nothing is."""
-    routines = {each.case.routine for each in cases if each.verdict == ComparisonVerdict.SLOWER}
+    routines = {case.case.routine for case in cases if case.verdict == ComparisonVerdict.SLOWER}
     if not routines:
         return ""
     sides = [header.old.label, header.new.label, *list_side_options(header)]

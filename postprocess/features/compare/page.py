@@ -108,8 +108,8 @@ def build_document(judged: JudgedComparison, decided: SignedDecision | None = No
 def show_groups(judged: JudgedComparison) -> Iterator[Section]:
     """Show cases in groups: as many as are printed, then the others."""
     groups = group_cases(judged.measured)
-    marks = [Toned(str(each.verdict), COLOURS.get(each.verdict.tone, Tone.FAIR)) for each in groups]
-    words = [each.words for each in groups]
+    marks = [Toned(str(group.verdict), COLOURS.get(group.verdict.tone, Tone.FAIR)) for group in groups]
+    words = [group.words for group in groups]
     yield Section("In groups", [Lines(Role.ITEM, words[:MOST_GROUPS], marks[:MOST_GROUPS])])
     further = Lines(Role.ITEM, words[MOST_GROUPS:], marks[MOST_GROUPS:])
     left = f"{formats.plural(len(further.lines), 'further group')}: {PAGES}"
@@ -166,7 +166,7 @@ def show_cases(judged: JudgedComparison) -> Iterator[Section]:
     yield replace(every, printed=left)
     controls = document.table_section(text.tabulate_cases("Controls without MPI", judged.controls))
     yield replace(controls, printed=left and "")
-    yield Section("Each case again", [_show_rerun(each) for each in ordered], printed="")
+    yield Section("Each case again", [_show_rerun(case) for case in ordered], printed="")
 
 
 def list_effects(judged: JudgedComparison, signed: bool = False) -> list[str]:
@@ -235,7 +235,7 @@ def build_judged_json(judged: JudgedComparison) -> dict[str, Any]:
         "exit_status": judged.decision.status,
         "counts": judged.counts,
         "header": asdict(judged.header),
-        "facts": [asdict(each) for each in judged.facts],
+        "facts": [asdict(fact) for fact in judged.facts],
         "untold": dict(judged.untold),
         "fingerprint": describe_fingerprint(judged.fingerprints),
         "explanation": judged.explanation,
@@ -300,7 +300,7 @@ class RatioAxis:
         for tick in sorted(inside, key=lambda ratio: -abs(math.log(ratio))):
             if all(abs(self.locate(tick) - self.locate(k)) >= 100 * APART for k in kept):
                 kept.append(tick)
-        return [(self.locate(each), f"{each:.3g}") for each in sorted(kept)]
+        return [(self.locate(value), f"{value:.3g}") for value in sorted(kept)]
 
 
 @dataclass(frozen=True)
@@ -331,8 +331,8 @@ class RoutineCard:
 def build_cards(cases: Sequence[ComparedCase]) -> tuple[RatioAxis, list[RoutineCard]]:
     """Build a card of each routine at each place, those with the worst cases first at their place."""
     found: dict[tuple[CasePlace, str], list[ComparedCase]] = {}
-    for each in text.order_by_badness(cases):
-        found.setdefault((each.case.place, each.case.label), []).append(each)
+    for case in text.order_by_badness(cases):
+        found.setdefault((case.case.place, case.case.label), []).append(case)
     axis = build_axis(cases)
     drawn = list(found)[:DRAWN]
     printed = set(list(found)[:PRINTED])
@@ -341,7 +341,7 @@ def build_cards(cases: Sequence[ComparedCase]) -> tuple[RatioAxis, list[RoutineC
             place.words,
             label,
             build_curve(label, own) if (place, label) in drawn else None,
-            tuple(build_row(axis, each) for each in sorted(own, key=lambda e: e.case.bytes)),
+            tuple(build_row(axis, case) for case in sorted(own, key=lambda e: e.case.bytes)),
             (place, label) in printed,
         )
         for (place, label), own in sorted(found.items(), key=lambda item: item[0][0])

@@ -169,7 +169,7 @@ def find_pair_problem(old: Measured, new: Measured) -> str:
 def compare_cores(old: CaseValue, new: CaseValue) -> str:
     """Describe how the cores differ that two launches of a case had; empty if they do not, or nothing tells."""
     here, there = (
-        locate_case(CoreLatency(*each.core_latency) if each.core_latency else None) for each in (old, new)
+        locate_case(CoreLatency(*value.core_latency) if value.core_latency else None) for value in (old, new)
     )
     if MOVED in (here, there):
         return "cores differ: the ranks were moved in a launch"

@@ -78,7 +78,7 @@ HOW_TO_READ_UNPAIRED = (
 
 
 def select_how_to_read(judged: JudgedComparison) -> tuple[str, ...]:
-    values = f"{HOW_VALUES} {describe_judged(each.case.program for each in judged.measured)}"
+    values = f"{HOW_VALUES} {describe_judged(case.case.program for case in judged.measured)}"
     return (values, *(HOW_TO_READ_UNPAIRED if judged.header.unpaired else HOW_TO_READ))
 
 
@@ -89,7 +89,7 @@ def format_decision(judged: JudgedComparison) -> str:
     cases = f"{formats.plural(len(judged.measured), 'case')} measured"
     of = f"of {cases} from {old} to {new}"
     if judged.decision == Decision.VOID:
-        moved = formats.first_of([each.case.label for each in select_moved(judged.controls)], 3)
+        moved = formats.first_of([case.case.label for case in select_moved(judged.controls)], 3)
         void = f"{moved} changed, and no MPI has a part in it"
         if unpaired:
             return f"Unpaired and void: {void}"
@@ -166,7 +166,7 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
         )
         lines += filter(None, [judged.explanation, judged.shared_program])
         lines.append(format_unchanged(judged))
-    moved = [f"{each.case.label} by {format_change(each)}" for each in select_moved(judged.controls)]
+    moved = [f"{case.case.label} by {format_change(case)}" for case in select_moved(judged.controls)]
     return [*lines, format_controls(len(judged.controls), moved)]
 
 
@@ -242,7 +242,10 @@ def tabulate_facts(facts: Sequence[FactDifference]) -> list[formats.TextTable]:
 
 def tabulate_fingerprint(judged: JudgedComparison) -> formats.TextTable:
     rows = tuple(row for pair in judged.fingerprints for row in tell_fingerprint(pair))
-    launches = min((each.launches for pair in judged.fingerprints for each in (pair.old, pair.new)), default=0)
+    launches = min(
+        (fingerprint.launches for pair in judged.fingerprints for fingerprint in (pair.old, pair.new)),
+        default=0,
+    )
     note = (
         f"Ping-pong with warm buffers: median of {formats.plural(launches, 'separate launch', 'es')}. A switch "
         "is a step in time over size, as a protocol change makes.",
@@ -258,13 +261,13 @@ def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:
 
 def list_declared_differences(judged: JudgedComparison) -> list[tuple[str, str, str]]:
     """List what the declarations of both sides differ in, without what the MPIs tell themselves."""
-    told = any(each.kind == MPI for each in judged.facts)
+    told = any(fact.kind == MPI for fact in judged.facts)
     return [difference for difference in judged.header.differences if not (told and difference[0] == LIBRARY)]
 
 
 def tabulate_differences(judged: JudgedComparison) -> formats.TextTable:
     """Tabulate in what the declarations of both sides, and the MPIs themselves, differ."""
-    told = [(each.name, *each.texts) for each in judged.facts if each.kind in SHOWN_WHOLE]
+    told = [(fact.name, *fact.texts) for fact in judged.facts if fact.kind in SHOWN_WHOLE]
     rows = (*list_declared_differences(judged), *told)
     return formats.TextTable("What differs", ("what",), ("old", "new"), rows)
 

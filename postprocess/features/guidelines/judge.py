@@ -246,6 +246,6 @@ def _inverted(estimate: paired_verdicts.PairedRatio | None) -> tuple[float | Non
 def list_losers(violated: Iterable[JudgedGuideline]) -> dict[Place, list[Measured]]:
     """List the operations that lose, for which an override is looked for, by place."""
     found: dict[Place, set[Measured]] = {}
-    for each in violated:
-        found.setdefault(each.place, set()).add(each.guideline.special)
+    for guideline in violated:
+        found.setdefault(guideline.place, set()).add(guideline.guideline.special)
     return {place: sorted(operations) for place, operations in found.items()}

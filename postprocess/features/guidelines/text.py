@@ -60,10 +60,10 @@ class GuidelineResult:
 
     @property
     def places(self) -> list[judge.Place]:
-        return sorted({each.place for each in self.judged})
+        return sorted({guideline.place for guideline in self.judged})
 
     def count(self, standing: judge.Standing) -> int:
-        return sum(each.standing is standing for each in self.judged)
+        return sum(guideline.standing is standing for guideline in self.judged)
 
 
 def summarise(found: GuidelineResult) -> str:
@@ -177,15 +177,15 @@ def build_violation_tables(violated: Sequence[judge.JudgedGuideline]) -> list[Te
             ("us", "other us", "ratio", "launches"),
             tuple(
                 (
-                    format_measured(each.guideline.special),
-                    format_other_side(each.guideline),
-                    str(each.guideline.rule),
-                    microseconds(each.special),
-                    microseconds(each.general),
-                    format_ratio(each.ratio, each.limits),
-                    str(each.launches),
+                    format_measured(guideline.guideline.special),
+                    format_other_side(guideline.guideline),
+                    str(guideline.guideline.rule),
+                    microseconds(guideline.special),
+                    microseconds(guideline.general),
+                    format_ratio(guideline.ratio, guideline.limits),
+                    str(guideline.launches),
                 )
-                for each in sorted(group, key=lambda one: -(one.ratio or 0))
+                for guideline in sorted(group, key=lambda one: -(one.ratio or 0))
             ),
         )
         for place, group in groupby(sorted(violated, key=lambda each: each.place), key=lambda each: each.place)
@@ -200,13 +200,13 @@ def build_override_tables(overrides: Sequence[judge.JudgedOverride]) -> list[Tex
             ("time with it / without", "tried"),
             tuple(
                 (
-                    format_measured(each.operation),
-                    format_variables(each) or NOT_PRINTED,
-                    describe_effect(each),
-                    format_ratio(each.ratio, each.limits),
-                    str(each.tried),
+                    format_measured(override.operation),
+                    format_variables(override) or NOT_PRINTED,
+                    describe_effect(override),
+                    format_ratio(override.ratio, override.limits),
+                    str(override.tried),
                 )
-                for each in group
+                for override in group
             ),
         )
         for place, group in groupby(sort_overrides(overrides), key=lambda each: each.place)
@@ -230,7 +230,7 @@ def build_rule_tables(judged: Sequence[judge.JudgedGuideline]) -> list[TextTable
     """Build a table of each place: how all guidelines stand, by rule."""
     tables = []
     for place, group in groupby(sorted(judged, key=lambda each: each.place), key=lambda each: each.place):
-        counts = Counter((each.guideline.rule, each.standing) for each in group)
+        counts = Counter((guideline.guideline.rule, guideline.standing) for guideline in group)
         rules = [rule for rule in Rule if any(rule is known for known, _ in counts)]
         rows = tuple((str(rule), *(str(counts[rule, each]) for each in judge.Standing)) for rule in rules)
         tables.append(TextTable(str(place), ("rule",), tuple(map(str, judge.Standing)), rows))
@@ -239,7 +239,7 @@ def build_rule_tables(judged: Sequence[judge.JudgedGuideline]) -> list[TextTable
 
 def describe_rules(judged: Iterable[judge.JudgedGuideline]) -> list[str]:
     """Describe where each rule is violated, of those that were judged."""
-    there = {each.guideline.rule for each in judged}
+    there = {guideline.guideline.rule for guideline in judged}
     return [f"{rule}: violated where {why}" for rule, why in WHY.items() if rule in there]
 
 
@@ -278,13 +278,13 @@ def build_full_table(judged: tuple[judge.JudgedGuideline, ...]) -> TextTable:
         ("ratio",),
         tuple(
             (
-                str(each.place),
-                format_measured(each.guideline.special),
-                format_other_side(each.guideline),
-                str(each.standing),
-                format_ratio(each.ratio, each.limits),
+                str(guideline.place),
+                format_measured(guideline.guideline.special),
+                format_other_side(guideline.guideline),
+                str(guideline.standing),
+                format_ratio(guideline.ratio, guideline.limits),
             )
-            for each in judged
+            for guideline in judged
         ),
     )
 
@@ -298,20 +298,20 @@ def build_guideline_json(found: GuidelineResult, session: str) -> dict[str, Any]
         "caveats": found.caveats,
         "guidelines": [
             {
-                **asdict(each.place),
-                "rule": str(each.guideline.rule),
-                "special": [each.guideline.special.routine, each.guideline.special.bytes],
-                "general": [each.guideline.general.routine, each.guideline.general.bytes],
-                "times": each.guideline.times,
-                "standing": str(each.standing),
-                "launches": each.launches,
-                "special_seconds": each.special,
-                "general_seconds": each.general,
-                "ratio": each.ratio,
-                "limits": each.limits,
-                "q": each.q,
+                **asdict(guideline.place),
+                "rule": str(guideline.guideline.rule),
+                "special": [guideline.guideline.special.routine, guideline.guideline.special.bytes],
+                "general": [guideline.guideline.general.routine, guideline.guideline.general.bytes],
+                "times": guideline.guideline.times,
+                "standing": str(guideline.standing),
+                "launches": guideline.launches,
+                "special_seconds": guideline.special,
+                "general_seconds": guideline.general,
+                "ratio": guideline.ratio,
+                "limits": guideline.limits,
+                "q": guideline.q,
             }
-            for each in found.judged
+            for guideline in found.judged
         ],
         "overrides": [
             {

@@ -93,7 +93,7 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
             selection, planned = plan_sweep(reframe, asked.selection, demand, progress)
         report_sweep_plan(planned, progress)
         _, done = measure_in_session(context, reframe, "running", selection, planned)
-        finished = [text.check_sweep_launch(each) for each in done.finished]
+        finished = [text.check_sweep_launch(launch) for launch in done.finished]
         try:
             with progress.phase("analysis"):
                 pairs = data.write_pair_trials(

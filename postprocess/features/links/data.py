@@ -66,7 +66,7 @@ class PairSweep:
     @property
     def missing(self) -> list[tuple[str, str]]:
         """Pairs of nodes that some launch lacks in some measure: it ran on other nodes."""
-        whole = np.all([np.isfinite(each.times).all(axis=0) for each in self.measures], axis=0)
+        whole = np.all([np.isfinite(measure.times).all(axis=0) for measure in self.measures], axis=0)
         pairs = combinations(range(len(self.nodes)), 2)
         return [(self.nodes[a], self.nodes[b]) for a, b in pairs if not whole[a, b]]
 

@@ -141,7 +141,7 @@ class SiteEntry:
     @property
     def worst(self) -> str:
         """The tone of a night with what confirmed its suspects."""
-        return max((self.tone, *(each.tone for each in self.rounds)), key=TONES.index)
+        return max((self.tone, *(entry.tone for entry in self.rounds)), key=TONES.index)
 
     @property
     def night(self) -> bool:
@@ -216,7 +216,7 @@ def _build_month(name: str, entries: Sequence[SiteEntry], folded: bool) -> list[
     rows = tuple(row for entry in reversed(entries) for row in _list_rows(entry))
     heads = ("started", "machine", "mode", "verdict", "cases")
     return [
-        Section(name or "without a date", [_link_nights(each, nights[each]) for each in sorted(nights)]),
+        Section(name or "without a date", [_link_nights(night, nights[night]) for night in sorted(nights)]),
         Section(plural(len(entries), "session"), [TextTable("", heads, (), rows)], folded),
     ]
 
@@ -225,8 +225,8 @@ def _link_nights(machine: str, nights: Iterable[SiteEntry]) -> Links:
     return Links(
         machine,
         [
-            Linked(each.day[8:], each.page, each.worst, f"{each.day} {each.mode}: {each.headline}")
-            for each in nights
+            Linked(night.day[8:], night.page, night.worst, f"{night.day} {night.mode}: {night.headline}")
+            for night in nights
         ],
     )
 

@@ -119,9 +119,9 @@ def verify_data(
     if not wanted:
         return DataVerification({}, (), beyond)
     session, started = run_verification(context, selection, wanted, options.TOGETHER)
-    if unclear := sorted({case for each in started if is_unclear(each) for case in each.launch.cases}):
+    if unclear := sorted({case for launch in started if is_unclear(launch) for case in launch.launch.cases}):
         _, apart = run_verification(context, selection, unclear, options.APART)
-        started = [each for each in started if not is_unclear(each)] + apart
+        started = [launch for launch in started if not is_unclear(launch)] + apart
     with context.progress.keeping("what is verified"):
         remember_verified(path, able, started, session)
     return replace(assess_verification(started, wanted, able), beyond=beyond)

@@ -251,7 +251,7 @@ def calibrate_cases(
     told = [*losses, *describe_staying(passes), *describe_other_work(passes)]
     for line in [*told, *describe_places([*kept, *done.launches])]:
         context.progress.note(line)
-    for path in dict.fromkeys(path for each in passes for path in each.files):
+    for path in dict.fromkeys(path for result in passes for path in result.files):
         context.progress.say_whole(f"references: {path}")
     return done
 

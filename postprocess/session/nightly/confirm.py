@@ -84,9 +84,9 @@ def list_judged_sessions(sessions: Path, site: str) -> list[SessionSummary]:
             continue
         if found.site == site:
             later.append(found)
-        if sum(each.mode in NIGHTS for each in later) == NIGHTS_BACK:
+        if sum(summary.mode in NIGHTS for summary in later) == NIGHTS_BACK:
             break
-    return [each for each in later if each.mode in JUDGING]
+    return [summary for summary in later if summary.mode in JUDGING]
 
 
 def find_undecided(judged: Iterable[SessionSummary]) -> tuple[list[Case], str]:

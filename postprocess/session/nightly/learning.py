@@ -102,7 +102,7 @@ def list_finished(passes: Sequence[PassResult]) -> list[FinishedLaunch]:
 
 def list_all_lost(passes: Sequence[PassResult]) -> list[losses.LostLaunch]:
     """List the launches of several passes that do not count."""
-    return [each for done in passes for each in losses.list_lost(done.session, done.finished)]
+    return [launch for done in passes for launch in losses.list_lost(done.session, done.finished)]
 
 
 def list_excluded_passes(
@@ -297,7 +297,7 @@ def collect_well_launches(lesson: Lesson, wanted: dict[Case, CaseResult]) -> lis
             if case in wanted and lay_as_judged(finished, wanted[case])
         }
         some = collect_launches(opened, lesson.session.directory, [finished]) if keys else []
-        found += [replace(restrict_launch(each, keys), learned=True) for each in some]
+        found += [replace(restrict_launch(launch, keys), learned=True) for launch in some]
     return found
 
 

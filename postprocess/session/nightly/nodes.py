@@ -191,7 +191,7 @@ def describe_late_nodes(work: Path, finished: Sequence[FinishedLaunch]) -> list[
         tonight = [watch for run in runs for watch in lateness.watch_launch(run)]
         earlier = known.launches.get(partition, [])
         late = lateness.find_late_places(tonight, earlier)
-        told = [describe_late_place(each, runs, [*earlier, *tonight]) for each in late]
+        told = [describe_late_place(place, runs, [*earlier, *tonight]) for place in late]
         more = [f"and {len(told) - MOST_LATE} more places are late"] if len(told) > MOST_LATE else []
         lines += [*told[:MOST_LATE], *more]
         remembered[partition] = cut_memory([*earlier, *(each for each in tonight if not each.exact)])
@@ -203,9 +203,9 @@ def describe_late_nodes(work: Path, finished: Sequence[FinishedLaunch]) -> list[
 def cut_memory(watches: Sequence[lateness.Watch]) -> list[lateness.Watch]:
     """Cut what is remembered to the last launches, and to the names of few places."""
     kept = [
-        each for kind in lateness.KINDS for each in [w for w in watches if w.kind == kind][-MOST_REMEMBERED:]
+        watch for kind in lateness.KINDS for watch in [w for w in watches if w.kind == kind][-MOST_REMEMBERED:]
     ]
-    return [replace(each, names=each.names if each.count <= MOST_NAMES else ()) for each in kept]
+    return [replace(watch, names=watch.names if watch.count <= MOST_NAMES else ()) for watch in kept]
 
 
 def describe_late_place(
@@ -253,9 +253,9 @@ def _describe_period(
     period = find_period(holds, LEAST_LONG, longest) if longest > LEAST_LONG else None
     if period is not None:
         return f", every {duration(period)}"
-    own = [each for each in watches if each.kind == late.kind]
-    hits = [each.hits[late.place].at for each in own if late.place in each.hits]
-    others = [each.when for each in own if late.place not in each.hits]
+    own = [watch for watch in watches if watch.kind == late.kind]
+    hits = [watch.hits[late.place].at for watch in own if late.place in watch.hits]
+    others = [watch.when for watch in own if late.place not in watch.hits]
     timer = find_timer(hits, [*hits, *others])
     return f", every {duration(timer)} by the clock" if timer is not None else ""
 

@@ -400,7 +400,7 @@ def judge_night(
             "lines of others": lambda: describe_foreign_lines(finished),
             "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
             "other work": lambda: [each for each in (excused, open_means) if each],
-            "what is left out": lambda: sorted({each.launch.left_out for each in finished} - {""}),
+            "what is left out": lambda: sorted({launch.launch.left_out for launch in finished} - {""}),
         }
         for what, describe in notes.items():
             with progress.keeping(f"note on {what}"):
@@ -502,8 +502,8 @@ def measure_again(
     mode = request.mode + FRESH
     session, _, done = measure_in_new_session(context, mode, "confirming", selection)
     results = [
-        replace(each, verdict=Verdict.SUSPECT) if each.verdict is Verdict.REGRESSED else each
-        for each in evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+        replace(result, verdict=Verdict.SUSPECT) if result.verdict is Verdict.REGRESSED else result
+        for result in evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
     ]
     finish_session(context, session, done.finished, results)
     return done.finished

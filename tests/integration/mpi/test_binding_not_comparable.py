@@ -27,8 +27,8 @@ def rewired(workshop: Workshop) -> Path:
     workshop.run("calibrate", *chosen).expect(0)
     path = provenance.locate_provenance(locate_references(root, "local", "cpu", name))
     origin = json.loads(path.read_text())
-    for each in provenance.list_calibrations(origin["programs"]["mpicost"]):
-        each["circumstances"]["binding"] = {"2x2": "2 ranks of 64 CPUs shared by 2"}
+    for calibration in provenance.list_calibrations(origin["programs"]["mpicost"]):
+        calibration["circumstances"]["binding"] = {"2x2": "2 ranks of 64 CPUs shared by 2"}
     path.write_text(json.dumps(origin))
     return root
 

@@ -148,7 +148,7 @@ def test_a_binding_that_intel_mpi_gives_is_on_the_page(
 def test_rust_is_measured_with_two_mpis(family: str, bench: Bench) -> None:
     require("cargo")
     result = BindingsResult("", 1)
-    languages = [each for each in LANGUAGES if each.name in ("c", "rust")]
+    languages = [language for language in LANGUAGES if language.name in ("c", "rust")]
     measure_mpi(replace(bench, mpi=find_mpi(family)), languages, [8], 3, result, str)
     assert not result.failures
     if result.skipped:  # the crate comes from a registry
@@ -221,9 +221,9 @@ def test_a_list_builds_no_crate_and_a_session_tells_that_it_builds(
     fresh = Workshop(home, path=str(cargo.parent))
     home.joinpath("mpi").unlink()
     home.joinpath("mpi", "bindings").mkdir(parents=True)
-    for each in bench.lasting.iterdir():
-        if each.name != "bindings":
-            home.joinpath("mpi", each.name).symlink_to(each)
+    for path in bench.lasting.iterdir():
+        if path.name != "bindings":
+            home.joinpath("mpi", path.name).symlink_to(path)
     home.joinpath("mpi", "bindings", clang.name).symlink_to(clang)
     name = bench.mpi.name
     words = ("--program", "bindings", "--routine", "pingpong.rust", "--bytes", "8", "--environment", name)
@@ -263,9 +263,9 @@ def package(workshop: Workshop, bench: Bench) -> Iterator[Path]:
     shared = own.readlink()
     own.unlink()
     own.mkdir()
-    for each in bench.lasting.iterdir():
-        if each.name != "bindings":
-            (own / each.name).symlink_to(each)
+    for path in bench.lasting.iterdir():
+        if path.name != "bindings":
+            (own / path.name).symlink_to(path)
     shutil.copytree(real, own / "bindings" / real.name, symlinks=True)
     (found,) = own.glob("bindings/*/lib/python*/site-packages/mpi4py/__init__.py")
     yield found

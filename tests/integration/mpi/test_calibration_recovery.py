@@ -38,7 +38,7 @@ def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path, d
     assert f"{there} of {LAUNCHES} launches are there; taking {LAUNCHES - there}" in again.said
     path = reference_file.locate_references(workshop.home / "references", "local", "cpu", mpich.name)
     known = reference_file.load_references(path, "local", "cpu", mpich.name)
-    assert {each.launches for each in known.values()} == {LAUNCHES}
+    assert {reference.launches for reference in known.values()} == {LAUNCHES}
     entry = json.loads(provenance.locate_provenance(path).read_text())["programs"]["mpicost"]
     for case in known:
         sessions = [each["session"] for each in launches_behind(entry, case.key)]

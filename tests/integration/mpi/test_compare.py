@@ -59,7 +59,7 @@ def test_a_side_that_does_not_build_is_broken_and_the_other_is_not_measured_for_
         for launch in each.launches
         for said in launch.cases.values()
     ]
-    declared.check({each.verdict for each in failed}, ended.status, [each.reason for each in failed])
+    declared.check({value.verdict for value in failed}, ended.status, [value.reason for value in failed])
 
 
 @plants("use", "the same environment twice", "sides of a comparison", "", 2,

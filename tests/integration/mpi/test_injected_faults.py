@@ -134,7 +134,7 @@ def test_healthy_machine_passes_and_reframe_has_the_same_bands(workshop, reviewe
 def beyond_all(reviewed: Path, mpi: Installation) -> float:
     """Seconds beyond the gross limits of all references of an MPI."""
     (known,) = load_catalog([reviewed], [("local:cpu", mpi.name)]).sets.values()
-    distances = [compute_gross_distance(each, 1) for each in known.references.values()]
+    distances = [compute_gross_distance(reference, 1) for reference in known.references.values()]
     return 2 * CENTER * math.exp(max(distances))
 
 

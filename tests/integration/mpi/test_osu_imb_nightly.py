@@ -121,10 +121,10 @@ def test_what_two_launches_calibrated_a_moment_ago_is_not_called(workshop, calib
 def doctored(calibrated: Path, environments: list[str]) -> Path:
     """Settled references that every healthy machine meets, but for one time and one rate."""
     root = calibrated.parent / "doctored"
-    paths = [locate_references(each, "local", "cpu", environments[0]) for each in (calibrated, root)]
+    paths = [locate_references(path, "local", "cpu", environments[0]) for path in (calibrated, root)]
     rows = [
-        replace(each, center=WIDE[each.unit], spread=SPREAD, launches=20)
-        for each in load_references(paths[0], "local", "cpu", environments[0]).values()
+        replace(reference, center=WIDE[reference.unit], spread=SPREAD, launches=20)
+        for reference in load_references(paths[0], "local", "cpu", environments[0]).values()
     ]
     write_stated_references(
         paths[1], map(out_of_reach, rows), json.loads(provenance.locate_provenance(paths[0]).read_text())

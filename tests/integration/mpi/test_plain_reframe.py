@@ -123,7 +123,7 @@ def reviewed(workshop: Workshop, unknown: Ended) -> Path:
     session = Session(workshop.home / "calibrated", "calibrate", str(CENTRE), [], False)
     driver = ReframeDriver(ROOT, workshop.home, session.directory, [], None)
     tests = read_imported_tests(workshop.home / UNKNOWN)
-    finished = [import_launch(session, driver, each) for each in number_launches(tests, {})]
+    finished = [import_launch(session, driver, launch) for launch in number_launches(tests, {})]
     header = CalibrationHeader(session.name)
     root = workshop.home / "reviewed"
     for path in update_references(root, collect_launches(header, session.directory, finished)):

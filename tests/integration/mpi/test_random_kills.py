@@ -66,7 +66,7 @@ def ended_well(session: Path) -> int:
     codes = [path for path in session.glob("raw/*.exit") if path.read_text() == "0\n"]
     records = [path.with_suffix(".jsonl") for path in codes]
     lines = [path.read_text().splitlines() for path in records if path.exists()]
-    return sum(bool(each) and json.loads(each[-1])["record"] == "end" for each in lines)
+    return sum(bool(line) and json.loads(line[-1])["record"] == "end" for line in lines)
 
 
 def begun(workshop: Workshop) -> int:

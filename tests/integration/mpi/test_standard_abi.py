@@ -22,7 +22,7 @@ def intel() -> Installation:
 
 @pytest.fixture(scope="module", autouse=True)
 def both_have_it(mpich: Installation, intel: Installation) -> None:
-    if not all(find_abi_folder(each.prefix) for each in (mpich, intel)):
+    if not all(find_abi_folder(installation.prefix) for installation in (mpich, intel)):
         pytest.skip("not two MPIs with the standard ABI: MPICH 5 and Intel MPI 2021.19 from wheels")
 
 

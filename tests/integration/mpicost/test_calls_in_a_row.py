@@ -82,18 +82,18 @@ def test_a_trial_is_many_calls_and_its_time_that_of_one(family: str, tmp_path: P
     loops = program(family).measure(2, tmp_path / "loop.jsonl", *LOOP, *asked)
     once = program(family).measure(2, tmp_path / "once.jsonl", *FEW, *asked)
     assert (loops.run["sync"], loops.run["loop_seconds"]) == ("loop", 0.002)
-    calls = {each["routine"]: each["calls"] for each in loops.cases}
+    calls = {case["routine"]: case["calls"] for case in loops.cases}
     assert all(1 <= number <= 10_000 for number in calls.values())
     assert calls["control_compute"] > 1 and calls["reduce_local_sum"] > 1
     fastest = [
-        next(min(each["t_min"]) for each in some.cases if each["routine"] == "control_compute")
+        next(min(case["t_min"]) for case in some.cases if case["routine"] == "control_compute")
         for some in (loops, once)
     ]
     assert 0.3 < fastest[0] / fastest[1] < 3
     assert "calls" not in once.cases[0]
     believed = read_launch(tmp_path / "loop.jsonl")
     assert len(believed.cases) == 5 and believed.sync == "loop"
-    assert all(np.isfinite(each.t_max).all() for each in believed.cases)
+    assert all(np.isfinite(case.t_max).all() for case in believed.cases)
 
 
 @pytest.mark.parametrize(("fault", "routine"), [("skip", "allgather"), ("local", "reduce_local_sum")])

@@ -34,7 +34,7 @@ def test_each_kernel_finds_the_known_result(family, processes, names, tmp_path: 
     assert (ended.status, ended.complaints) == (0, []), ended.output
     found = read_launch(file)
     assert found.run["program"] == "kernels"
-    assert {each.routine: each.bytes for each in found.cases} == {n: BYTES[n] for n in names}
+    assert {case.routine: case.bytes for case in found.cases} == {n: BYTES[n] for n in names}
 
 
 def test_the_program_has_the_kernels_of_the_table():

@@ -64,7 +64,7 @@ def test_default_is_the_union_of_the_papers(processes: int) -> None:
     cases = listed(processes)
     assert len(cases) == len(set(cases))
     assert set(cases) == expected(LUECKE, processes)
-    assert set(LUECKE) == {each.name for each in ROUTINES if each.test}
+    assert set(LUECKE) == {routine.name for routine in ROUTINES if routine.test}
 
 
 def test_the_program_has_every_routine_of_the_table() -> None:

@@ -10,7 +10,7 @@ from postprocess.parsers.mpicost import read_launch
 from tests.support.mpicost import FAMILIES, library, preload, program
 
 SHORT = ("--cache", "warm", "--trials", "3")
-MOVERS = [each.name for each in ROUTINES if not each.computes and each.name != "barrier"]
+MOVERS = [routine.name for routine in ROUTINES if not routine.computes and routine.name != "barrier"]
 REDUCTIONS = [name for name in GROUPS["compositions"] if find_routine(name).computes]
 
 
@@ -23,9 +23,9 @@ def test_what_computes_nothing_carries_any_number_of_bytes(family: str, processe
     file = tmp_path / "out.jsonl"
     program(family).measure(processes, file, *SHORT, "--routine", ",".join(asked))
     records = read_launch(file).cases
-    assert not any(each.wrong for each in records)
-    found = {(each.routine, each.bytes) for each in records}
-    paired = (each.name for each in ROUTINES if each.in_pairs or each.family == SWAPS)
+    assert not any(record.wrong for record in records)
+    found = {(record.routine, record.bytes) for record in records}
+    paired = (routine.name for routine in ROUTINES if routine.in_pairs or routine.family == SWAPS)
     lonely = {*paired} if processes == 1 else set()
     assert {(name, size) for name in MOVERS if name not in lonely for size in sizes} <= found
     assert {*REDUCTIONS} <= {name for name, _ in found}
@@ -47,7 +47,7 @@ def test_wrong_bytes_are_noticed(family: str, tmp_path: Path) -> None:
 def test_a_family_lists_operations_beside_what_they_are_put_together_from() -> None:
     ended = program("mpich").run(2, "--list", "--family", "compositions")
     listed = {line.split()[0] for line in ended.output.splitlines()}
-    expected = {*GROUPS["compositions"], *(each.replaces for each in ROUTINES if each.replaces)}
+    expected = {*GROUPS["compositions"], *(routine.replaces for routine in ROUTINES if routine.replaces)}
     assert listed == expected
 
 
@@ -58,8 +58,8 @@ def test_every_experiment_is_measured_and_right_by_every_protocol(family, proces
     file = tmp_path / "out.jsonl"
     program(family).measure(*(processes, file, *SHORT, "--family", "swaps", "--bytes", "0,7,100000"))
     cases = read_launch(file).cases
-    assert not any(each.wrong for each in cases)
-    found = {(each.routine, each.bytes) for each in cases}
+    assert not any(case.wrong for case in cases)
+    found = {(case.routine, case.bytes) for case in cases}
     assert found == {(name, size) for name in GROUPS[SWAPS] for size in (0, 7, 100_000)}
 
 
@@ -68,8 +68,8 @@ def test_modes_of_sending_are_measured_and_right(family: str, tmp_path: Path) ->
     file = tmp_path / "out.jsonl"
     program(family).measure(*(2, file, *SHORT, "--family", "sends", "--bytes", "0,8,4096,1000000"))
     cases = read_launch(file).cases
-    assert not any(each.wrong for each in cases)
-    assert {each.routine for each in cases} == {*GROUPS[SENDS]} and len(cases) == 12
+    assert not any(case.wrong for case in cases)
+    assert {case.routine for case in cases} == {*GROUPS[SENDS]} and len(cases) == 12
 
 
 def test_room_for_buffered_sends_is_a_part_of_what_must_fit() -> None:

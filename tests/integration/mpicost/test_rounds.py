@@ -70,7 +70,7 @@ def test_a_window_that_was_missed_is_marked_in_any_round(tmp_path: Path) -> None
     ended = program("mpich").run(2, *options, "--output", str(file))
     assert ended.status in (0, 4)
     if ended.status == 0:
-        assert all(len(each.late) == 40 for each in read_launch(file).cases)
+        assert all(len(case.late) == 40 for case in read_launch(file).cases)
 
 
 def test_room_for_the_trials_of_all_cases_is_asked_for_first(tmp_path: Path) -> None:

@@ -268,5 +268,5 @@ def test_an_mpi_tells_what_it_is_and_how_it_is_set(family: str, tmp_path: Path) 
     assert SAYS[family] in plain.mpi_library
     assert plain.linked_as.rpartition("/")[2] in plain.loaded and all(plain.loaded.values())
     assert len(plain.variables) > 100
-    assert {each.name for each in compare_facts(plain, other)} <= {variable, control}
+    assert {difference.name for difference in compare_facts(plain, other)} <= {variable, control}
     assert other.values[control] == value != plain.values[control]

@@ -37,8 +37,8 @@ def dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from postprocess.results.postgres import load_store
 
     folder = tmp_path_factory.mktemp("store")
-    for each in SESSIONS:
-        write_session(folder / f"{each[0]}.parquet", rows(*each))
+    for session in SESSIONS:
+        write_session(folder / f"{session[0]}.parquet", rows(*session))
     with running() as server:
         dsn = Server(server.folder).create("dashboard")
         load_store(folder, dsn, lambda _: None)
@@ -85,7 +85,9 @@ def queries() -> dict[str, str]:
     """Every query of the dashboard, by the name of its panel or variable."""
     found = {p["title"]: target["rawSql"] for p in DASHBOARD["panels"] for target in p["targets"]}
     variables = DASHBOARD["templating"]["list"]
-    return found | {each["name"]: each["query"] for each in variables if each["type"] == "query"}
+    return found | {
+        variable["name"]: variable["query"] for variable in variables if variable["type"] == "query"
+    }
 
 
 @pytest.mark.parametrize(

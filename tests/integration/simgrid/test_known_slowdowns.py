@@ -62,7 +62,7 @@ def exactly(healthy: Times, times: Times, declared: Declared | None = None) -> d
     references = estimate_exact_references({case: [time] for case, time in healthy.items()})
     said = judge(references, times)
     if declared:
-        slow = [each for each in said.values() if each.verdict == Verdict.REGRESSED]
+        slow = [result for result in said.values() if result.verdict == Verdict.REGRESSED]
         assert slow
         for each in slow:
             declared.check_case(each.verdict, each.reason)

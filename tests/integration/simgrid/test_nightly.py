@@ -58,10 +58,10 @@ def test_models_of_a_simulated_machine_are_what_its_platform_file_says(workshop:
     sessions = workshop.home / "sessions"
     newest = max(sessions.iterdir(), key=lambda each: each.name)
     results = load_summary(newest / "summary.json").results
-    eager = [each for each in results if each.case.bytes < RENDEZVOUS]
+    eager = [result for result in results if result.case.bytes < RENDEZVOUS]
     assert ended.summary["cases"]
     fitted = fit_measured(arrange_sessions({"": eager}))
-    (send,) = [each for each in fitted if each.routine == "send"]
+    (send,) = [model for model in fitted if model.routine == "send"]
     (fit,) = send.fits.values()
     links = round(fit.t0 / LATENCY)
     assert fit.t0 == pytest.approx(links * LATENCY, rel=0.02)

@@ -49,7 +49,7 @@ def mirror() -> tuple[Path, Manifest]:
         pytest.skip(f"{folder}: this mirror has not all: {contents.missing[0].what}")
     there = {file.sha256 for file in contents.files}
     needed = parse_lock_file((ROOT / "requirements.lock").read_text())
-    newer = [each for each in needed if ";" not in each.text and not each.hashes & there]
+    newer = [package for package in needed if ";" not in package.text and not package.hashes & there]
     if newer:
         pytest.skip(f"{folder}: was made before {newer[0].name} {newer[0].version} was needed")
     return folder, contents

@@ -59,7 +59,7 @@ def measure_dossiers(work: WorkDirectory, request: Request, demand: DossierDeman
     with work.held():
         context = open_session_context(work, request, progress)
         selection, planned = preview_smallest_layout(context)
-        if any(each.exact for each in planned):
+        if any(launch.exact for launch in planned):
             raise UsageError("simulated time repeats, and a real delay does not show in it: choose a real site")
         asked = DossiersHeader(
             site=request.site,
@@ -85,7 +85,7 @@ def run_dossiers(context: SessionContext, begun: DossiersHeader, directory: Path
     """
     progress = context.progress
     every = list_dossiers(begun)
-    left = [each for each in every if not is_done(directory, each)]
+    left = [dossier for dossier in every if not is_done(directory, dossier)]
     if len(left) < len(every):
         progress.say(f"going on: {len(every) - len(left)} of {plural(len(every), 'dossier')} are done")
     begin = time.monotonic()
@@ -150,15 +150,15 @@ def describe_cases(
     pairs = collect_pairs(stored.passes, stored.header.seed)
     return [
         DossierCase(
-            key=each.case.key,
-            routine=each.case.routine,
-            target=planned.slows(find_own_case(each.case, planned.environment)),
-            verdict=str(each.verdict),
-            ratio=each.ratio,
-            scatter=compute_scatter(pairs[each.case.key].differences),
-            margin=each.margin,
+            key=case.case.key,
+            routine=case.case.routine,
+            target=planned.slows(find_own_case(case.case, planned.environment)),
+            verdict=str(case.verdict),
+            ratio=case.ratio,
+            scatter=compute_scatter(pairs[case.case.key].differences),
+            margin=case.margin,
         )
-        for each in judged.cases
+        for case in judged.cases
     ]
 
 
@@ -169,13 +169,13 @@ def compute_scatter(differences: Sequence[float]) -> float | None:
 
 def describe_dossier(dossier: FinishedDossier) -> str:
     """Describe the result of a dossier, in few words."""
-    targets = [each for each in dossier.cases if each.target]
-    others = [each for each in dossier.cases if not each.target]
+    targets = [case for case in dossier.cases if case.target]
+    others = [case for case in dossier.cases if not case.target]
     words = ["void: a control without MPI moved"] if dossier.void else []
     if targets:
-        caught = sum(each.verdict == "slower" for each in targets)
+        caught = sum(target.verdict == "slower" for target in targets)
         words.append(f"{caught} of {len(targets)} caught")
-    falsely = sum(each.verdict == "slower" for each in others)
+    falsely = sum(case.verdict == "slower" for case in others)
     words.append(f"{falsely or 'none'} of {len(others)} falsely called")
     return ", ".join(words)
 
@@ -187,7 +187,7 @@ def conclude_dossiers(directory: Path, progress: Progress, json_file: Path | Non
     """
     begun = read_dossiers_header(directory)
     every = list_dossiers(begun)
-    done = [read_dossier(directory, each) for each in every if is_done(directory, each)]
+    done = [read_dossier(directory, dossier) for dossier in every if is_done(directory, dossier)]
     scores = score_dossiers(done, len(every))
     values = f"the {data.FILE} of each dossier beside it"
     return publish_page(directory, build_dossier_page(begun, done, scores), values, progress, json_file)

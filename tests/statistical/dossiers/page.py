@@ -25,16 +25,16 @@ def build_plant_table(plants: Sequence[PlantedScore]) -> TextTable:
     columns += ("undecided", "missed", "beyond margin", "waved through", "beside", "falsely called")
     rows = tuple(
         (
-            each.name,
-            INJECTION_KINDS[each.name].words,
-            *map(str, (each.dossiers, each.void)),
-            *map(format_signed, (each.intended, each.realised)),
-            str(each.targets),
-            DASH if each.promised is None else f"{each.promised:.1f}",
-            *map(str, (each.caught, each.undecided, each.missed, each.beyond)),
-            *map(str, (each.waved, each.others, each.accused)),
+            plant.name,
+            INJECTION_KINDS[plant.name].words,
+            *map(str, (plant.dossiers, plant.void)),
+            *map(format_signed, (plant.intended, plant.realised)),
+            str(plant.targets),
+            DASH if plant.promised is None else f"{plant.promised:.1f}",
+            *map(str, (plant.caught, plant.undecided, plant.missed, plant.beyond)),
+            *map(str, (plant.waved, plant.others, plant.accused)),
         )
-        for each in plants
+        for plant in plants
     )
     notes = (
         "Targets, and what follows, are cases in dossiers; void dossiers, whose controls without MPI moved, "
@@ -53,16 +53,16 @@ def build_unchanged_table(scores: Sequence[UnchangedScore]) -> TextTable:
     told = (PairedVerdict.SAME, PairedVerdict.NOT_SLOWER, PairedVerdict.UNDECIDED)
     rows = tuple(
         (
-            each.name,
-            str(each.dossiers),
-            DASH if each.accusing is None else str(each.accusing),
-            DASH if each.accusing is None else f"{ERROR * each.dossiers:.1f}",
-            str(each.cases),
-            str(each.accused),
-            str(each.verdicts.get(PairedVerdict.FASTER, 0)),
-            *(format_percent(each.share(verdict)) for verdict in told),
+            score.name,
+            str(score.dossiers),
+            DASH if score.accusing is None else str(score.accusing),
+            DASH if score.accusing is None else f"{ERROR * score.dossiers:.1f}",
+            str(score.cases),
+            str(score.accused),
+            str(score.verdicts.get(PairedVerdict.FASTER, 0)),
+            *(format_percent(score.share(verdict)) for verdict in told),
         )
-        for each in scores
+        for score in scores
     )
     note = (
         f"allowed: {ERROR:.0%} of the dossiers. Beside a plant, {ERROR:.0%} of all cases called slower may be "
@@ -85,5 +85,5 @@ def build_dossier_page(
             "Each holds an MPI against itself; the library of delays is loaded on both sides.",
         ),
         build_dossier_tables(scores),
-        {**asdict(begun), "dossiers": done, "spent": sum(each.seconds for each in dossiers)},
+        {**asdict(begun), "dossiers": done, "spent": sum(dossier.seconds for dossier in dossiers)},
     )

@@ -81,23 +81,23 @@ def score_dossiers(dossiers: Sequence[FinishedDossier], planned: int) -> Dossier
 
     :param planned: how many there are to be
     """
-    sound = [each for each in dossiers if not each.void]
+    sound = [dossier for dossier in dossiers if not dossier.void]
     plants = tuple(
         score_planted(name, dossiers)
         for name in INJECTION_KINDS
-        if any(each.planned.plant == name for each in dossiers)
+        if any(dossier.planned.plant == name for dossier in dossiers)
     )
-    quiet = [each for each in sound if not each.planned.plant]
-    loud = [each for each in sound if each.planned.plant]
+    quiet = [dossier for dossier in sound if not dossier.planned.plant]
+    loud = [dossier for dossier in sound if dossier.planned.plant]
     unchanged = (
         score_unchanged("nothing planted", quiet),
         score_unchanged("beside a plant", loud),
         score_one_side(dossiers),
     )
     accused = tuple(
-        (each.planned.number, case.key, case.ratio or 0.0)
-        for each in sound
-        for case in each.cases
+        (dossier.planned.number, case.key, case.ratio or 0.0)
+        for dossier in sound
+        for case in dossier.cases
         if not case.target and case.verdict == PairedVerdict.SLOWER
     )
     done = len(dossiers)
@@ -167,10 +167,10 @@ def predict_caught(dossier: FinishedDossier, case: DossierCase, slower: float) -
 
 def score_unchanged(name: str, dossiers: Sequence[FinishedDossier]) -> UnchangedScore:
     """Score the cases of dossiers that nothing slowed."""
-    cases = [case for each in dossiers for case in each.cases if not case.target]
+    cases = [case for dossier in dossiers for case in dossier.cases if not case.target]
     accusing = sum(
-        any(not case.target and case.verdict == PairedVerdict.SLOWER for case in each.cases)
-        for each in dossiers
+        any(not case.target and case.verdict == PairedVerdict.SLOWER for case in dossier.cases)
+        for dossier in dossiers
     )
     verdicts = dict(Counter(case.verdict for case in cases))
     return UnchangedScore(name, len(dossiers), len(cases), verdicts, accusing)
@@ -179,8 +179,8 @@ def score_unchanged(name: str, dossiers: Sequence[FinishedDossier]) -> Unchanged
 def score_one_side(dossiers: Sequence[FinishedDossier]) -> UnchangedScore:
     """Score what the same rules say of launches of one side against each other."""
     verdicts: Counter[str] = Counter()
-    for each in dossiers:
-        verdicts.update(each.one_side)
+    for dossier in dossiers:
+        verdicts.update(dossier.one_side)
     return UnchangedScore("launches of one side", len(dossiers), verdicts.total(), dict(verdicts), None)
 
 
@@ -190,7 +190,7 @@ def find_dossier_faults(
     """Find the faults that fail a self-test of ``compare``, one line each."""
     if not dossiers:
         yield "no dossier counts: nothing is proven"
-    lost = [case for each in dossiers for case in each.cases if case.verdict not in DECIDED]
+    lost = [case for dossier in dossiers for case in dossier.cases if case.verdict not in DECIDED]
     if lost:
         first = f"{lost[0].key}: {lost[0].verdict}"
         yield f"{plural(len(lost), 'case')} of a dossier have no speed: {first}"

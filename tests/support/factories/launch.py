@@ -94,9 +94,9 @@ def finished(
     launch = planned(**changes)
     if outcome is None:
         records = record_samples.launch(**run or {})
-        words = [each["routine"] + str(each["bytes"]) for each in records[1:-1]]
+        words = [record["routine"] + str(record["bytes"]) for record in records[1:-1]]
         times = dict(scale) if isinstance(scale, Mapping) else dict.fromkeys(words, scale)
-        records[1:-1] = [slowed(each, times) for each in records[1:-1]]
+        records[1:-1] = [slowed(record, times) for record in records[1:-1]]
         for each in records[1:-1] if core_latency else ():
             each["core_latency"] = list(core_latency)
         leave(session, launch, records)
@@ -143,7 +143,7 @@ def write_references(root: Path, center: float = 1e-6) -> Path:
     path = reference_file.locate_references(root, *PLACE)
     known = [Reference(each, center, 0.1, 20) for each in CASES]
     told = {
-        "headlines": {each.case.key: headlines(each) for each in known},
+        "headlines": {reference.case.key: headlines(reference) for reference in known},
         "circumstances": {"compiler": "gcc"},
     }
     reference_file.write_references(path, known, origin_of(**told))
@@ -165,7 +165,9 @@ def headline(done: FinishedLaunch, of: Case) -> float:
 def catalog_of(known: Iterable[Reference], origin: dict[str, Any] | None = None) -> ReferenceCatalog:
     """A catalog with these references of one place, which lie in a file of this origin."""
     path = Path("reference_data/local/cpu/mpich-5_0_2.tsv")
-    reference_set = ReferenceSet(path, {each.case: each for each in known}, origin or origin_of())
+    reference_set = ReferenceSet(
+        path, {reference.case: reference for reference in known}, origin or origin_of()
+    )
     return ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): reference_set})
 
 

@@ -136,7 +136,7 @@ WRONG = {"rank": 1, "index": 9, "received": -1, "expected": 1001.5, "moment": "t
 def receive_wrong_data(records: list[dict[str, Any]], place: int = 1, **changes: Any) -> list[dict[str, Any]]:
     """The records of the same launch, had the case at this place received wrong data."""
     wrong = {"verified": False, "wrong": WRONG | changes}
-    cases = [each | wrong if each is records[place] else each for each in records[:-1]]
+    cases = [record | wrong if record is records[place] else record for record in records[:-1]]
     return [*cases, records[-1] | {"verified": False}]
 
 

@@ -29,7 +29,7 @@ def restate_references(
 
 def write_stated_references(path: Path, references: Iterable[Reference], origin: dict[str, Any]) -> None:
     """Write references of a measured file with other numbers, and launches in its provenance that make them."""
-    known = {each.case.key: each for each in references}
+    known = {reference.case.key: reference for reference in references}
     for program in origin["programs"].values():
         for told in provenance.list_calibrations(program):
             for series in told[SERIES]:

@@ -23,7 +23,7 @@ class Unavailable(Exception):
 def search_path() -> str:
     """The search path on which daemons are found too: not everybody has ``sbin`` where ``bin`` is."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    daemons = [str(Path(each).with_name("sbin")) for each in folders if Path(each).name == "bin"]
+    daemons = [str(Path(folder).with_name("sbin")) for folder in folders if Path(folder).name == "bin"]
     return os.pathsep.join(dict.fromkeys([*folders, *daemons]))
 
 

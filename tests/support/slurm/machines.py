@@ -111,10 +111,10 @@ class Machines:
         """The numbers of all processes of a machine, as this process sees them."""
         wanted = os.readlink(f"/proc/{self.processes[machine]}/ns/pid")
         found = []
-        for each in Path("/proc").glob("[0-9]*"):
+        for path in Path("/proc").glob("[0-9]*"):
             try:
-                if os.readlink(each / "ns" / "pid") == wanted:
-                    found.append(int(each.name))
+                if os.readlink(path / "ns" / "pid") == wanted:
+                    found.append(int(path.name))
             except OSError:
                 continue  # it has ended
         return found

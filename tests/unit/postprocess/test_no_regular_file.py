@@ -105,14 +105,14 @@ def find_other_reads(path: Path) -> Iterator[str]:
         writes = any(str(mode).startswith(WRITING) for mode in modes)
         ours = called in (name, f"files.{name}")
         reads = name in ("read_text", "read_bytes") and not ours
-        in_memory = any(each.arg == "fileobj" for each in node.keywords)
+        in_memory = any(keyword.arg == "fileobj" for keyword in node.keywords)
         opens = name == "open" and called not in ("os.open", "webbrowser.open") and not writes and not in_memory
         if reads or opens or called.startswith("shutil.copyfile"):
             yield f"{path.relative_to(SOURCE)}:{node.lineno}: {called}"
 
 
 def test_every_file_is_read_by_the_one_reader() -> None:
-    paths = [path for each in PACKAGES for path in sorted((SOURCE / each).rglob("*.py"))]
+    paths = [path for package in PACKAGES for path in sorted((SOURCE / package).rglob("*.py"))]
     own = [path for path in paths if "spack_repo" not in path.parts]
     own = [path for path in own if str(path.relative_to(SOURCE)) not in OWN_WAY]
     assert len(own) > 200

@@ -50,7 +50,7 @@ def machine(monkeypatch: pytest.MonkeyPatch):
     def make(*families: str, unusable: tuple[Unusable, ...] = (), spack: object = None) -> list:
         def take(root, wanted, say, fresh, _wheels):
             asked.append((root, tuple(wanted), fresh))
-            return Inventory(MACHINE, tuple(make_mpi(f"{each}-1", each) for each in families), unusable)
+            return Inventory(MACHINE, tuple(make_mpi(f"{family}-1", family) for family in families), unusable)
 
         monkeypatch.setattr(inventory, "collect_inventory", take)
         answer = spack or NoSpack("this is a test")
@@ -65,7 +65,7 @@ def test_the_default_families_are_asked_for(machine, work, progress):
     asked = machine("mpich")
     found = setup.prepare_machine(work, "local", None, progress, fresh=True)
     assert asked == [(work.root, ("mpich", "openmpi", "intel-mpi"), True)]
-    assert [each.name for each in found.inventory.mpis] == ["mpich-1"]
+    assert [mpi.name for mpi in found.inventory.mpis] == ["mpich-1"]
     assert found.built_with == "CMake (no Spack)"
 
 
@@ -98,7 +98,7 @@ def test_what_was_asked_for_and_cannot_be_had_is_one_line(
 def test_a_family_that_has_no_wheel_may_be_asked_for_where_it_is_installed(machine, work, progress):
     machine("mvapich")
     found = setup.prepare_machine(work, "local", ["mvapich"], progress)
-    assert [each.family for each in found.inventory.mpis] == ["mvapich"]
+    assert [mpi.family for mpi in found.inventory.mpis] == ["mvapich"]
 
 
 def test_without_spack_the_reason_is_noted(machine, work, progress):
@@ -405,7 +405,7 @@ def of_modules(*names: str) -> setup.DeclaredMpi:
 
 
 def test_the_compiler_is_that_of_the_modules(modules: Path):
-    gcc = next(each for each in of_modules("a", "b").toolchain if each.package == "gcc")
+    gcc = next(package for package in of_modules("a", "b").toolchain if package.package == "gcc")
     assert gcc.prefix == str(modules)
     assert gcc.spec.startswith("gcc@99.1.0")
     assert of_modules().toolchain is None
@@ -446,7 +446,7 @@ def test_a_site_file_that_was_made_by_site_new_tells_where_its_mpis_are(tmp_path
 
 def test_a_site_file_with_a_fault_is_left_to_reframe(tmp_path, work):
     text = text_of(PLAIN).replace('family="mpich"', "family=None")
-    found = [each.name for each in setup.read_declared_mpis(work, site_of(tmp_path, text))]
+    found = [mpi.name for mpi in setup.read_declared_mpis(work, site_of(tmp_path, text))]
     assert found == ["openmpi-5_0_3"]
     assert list(setup.read_declared_mpis(work, site_of(tmp_path, "site_configuration = 1 / 0"))) == []
 

@@ -13,7 +13,7 @@ from postprocess.write_docs import DOCS, ENVIRONMENT, commands, documents
 from tests.support.paths import ROOT
 
 DOCUMENTS = documents()
-EVERY = [each for each in commands(build_parser()) if each.words]
+EVERY = [command for command in commands(build_parser()) if command.words]
 BASH = DOCS / "completion" / "plumbline.bash"
 ZSH = DOCS / "completion" / "_plumbline"
 
@@ -114,4 +114,4 @@ def test_zsh_finds_the_completion():
     assert done.stderr == ""
     first, *names = done.stdout.split()
     assert first == "_plumbline"
-    assert set(names) == {each.name for each in EVERY if len(each.words) == 1}
+    assert set(names) == {command.name for command in EVERY if len(command.words) == 1}

@@ -64,7 +64,7 @@ def plan(
     site.write_text(text.replace("{partitions}", repr(partitions)))
     roots = [folder / "references"]
     for name in partitions if references else ():
-        known = [Reference(replace(each, partition=name), 1e-6, 0.02, 20) for each in CASES]
+        known = [Reference(replace(case, partition=name), 1e-6, 0.02, 20) for case in CASES]
         told = origin_of(method={"suite_version": "0.1.0", "trials": references})
         place = reference_file.locate_references(roots[0], *PLACE._replace(partition=name))
         reference_file.write_references(place, known, told)
@@ -100,7 +100,7 @@ SETVAR += ["--setvar=links.trials=51"]
 def plan_both(folder: Path, *words: str, **more: Any) -> dict[tuple[str, str], PlannedLaunch]:
     """The launches of a night and of links, by check and partition."""
     launches = plan(folder, *words, tag="nightly|links", references=21, **more)
-    found = {(each.test.split()[0], each.partition.partition(":")[2]): each for each in launches}
+    found = {(launch.test.split()[0], launch.partition.partition(":")[2]): launch for launch in launches}
     assert len(found) == len(launches)
     return found
 
@@ -114,7 +114,7 @@ def test_the_site_holds_before_references(tmp_path: Path):
         ("links", "own"): 31,
     }
     launch = found["mpicost", "own"]
-    assert (launch.job_limit, {each.cache for each in launch.cases}) == (77.0, {"warm"})
+    assert (launch.job_limit, {case.cache for case in launch.cases}) == (77.0, {"warm"})
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_the_site_holds_before_references(tmp_path: Path):
 def test_setvar_holds_before_the_user_before_the_site(tmp_path, words, defaults, expected):
     found = plan_both(tmp_path, *words, choice=BY_USER, partitions={"cpu": {"defaults": defaults}})
     launch = found["mpicost", "cpu"]
-    assert (launch.trials, launch.job_limit, {each.cache for each in launch.cases}) == expected
+    assert (launch.trials, launch.job_limit, {case.cache for case in launch.cases}) == expected
     assert found["links", "cpu"].trials == expected[0]
 
 
@@ -178,10 +178,10 @@ def test_languages_are_skipped_for_one_reason_where_none_can_be_started(tmp_path
         text=SITE.replace("cores_per_node=1", "cores_per_node=2"),
     )
     for name, reason in told.items():
-        found = [each for each in launches if each.partition == f"local:{name}"]
-        assert {each.start for each in found} >= {"c", "rust", "fortran-mpi_f08"}
-        assert [case for each in found for case in each.cases] == []
-        assert {skip.reason for each in found for skip in each.skips} == {reason}
+        found = [launch for launch in launches if launch.partition == f"local:{name}"]
+        assert {launch.start for launch in found} >= {"c", "rust", "fortran-mpi_f08"}
+        assert [case for launch in found for case in launch.cases] == []
+        assert {skip.reason for launch in found for skip in launch.skips} == {reason}
 
 
 def test_caches_of_a_loop_are_warm_whatever_the_site_says_and_links_have_trials_for_two_nodes(tmp_path: Path):

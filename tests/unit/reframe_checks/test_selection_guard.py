@@ -32,7 +32,7 @@ def test_a_run_of_nothing_fails(declared: Declared):
     declared.check((), empty.returncode, [empty.stderr])
     misspelled = ended.pop(("-r", "-n", "brodcast"))
     assert (misspelled.returncode, misspelled.stderr.endswith("did you mean bcast?\n")) == (1, True)
-    assert {each.returncode for each in ended.values()} == {0}
+    assert {process.returncode for process in ended.values()} == {0}
 
 
 @pytest.mark.parametrize(

@@ -278,8 +278,8 @@ def test_plumbline_sets_every_variable_that_sites_and_checks_read():
     told = driver.environment()
     names = {value for name, value in vars(site_variables).items() if name.isupper()}
     assert SESSION in names <= told.keys()
-    for each in fields(ReframeRequest):  # the shell's by hand are no default of a session
-        assert getattr(driver.request(Selection(Path("site.py"))), each.name) is not None
+    for field in fields(ReframeRequest):  # the shell's by hand are no default of a session
+        assert getattr(driver.request(Selection(Path("site.py"))), field.name) is not None
 
 
 def test_what_a_site_accepts_each_partition_does_and_the_nearer_word_counts():

@@ -18,7 +18,7 @@ def test_a_deprecated_use_is_told_where_it_is(monkeypatch: pytest.MonkeyPatch) -
     load_reframe()
     with pytest.warns(warnings.ReframeDeprecationWarning) as told:
         warnings.user_deprecation_warning("old")
-    assert [each.filename for each in told] == [__file__]
+    assert [message.filename for message in told] == [__file__]
 
 
 LOADED = """

@@ -182,12 +182,12 @@ def test_sources_that_change_during_the_build_are_built_next_time(place, monkeyp
 @pytest.mark.parametrize("program", PRODUCTS)
 def test_program_that_does_not_build_hurts_no_other(place, program, declared: Declared):
     cause = place.make(f"broken-{PRODUCTS[program].package}")
-    for each in PRODUCTS:
-        if each == program:
+    for product in PRODUCTS:
+        if product == program:
             with declared.raises(SpackEnvironmentError):
-                place.install(each)
+                place.install(product)
         else:
-            assert place.install(each).folder.is_dir()
+            assert place.install(product).folder.is_dir()
     place.calls()
     cause.unlink()
     place.install(program)
@@ -200,7 +200,7 @@ def test_program_that_does_not_build_hurts_no_other(place, program, declared: De
 def test_program_that_cannot_be_solved_hurts_no_other(place, program, declared: Declared):
     """All are solved together; one that makes that impossible must not take the others with it."""
     cause = place.make(f"unsolvable-{PRODUCTS[program].package}")
-    others = [each for each in PRODUCTS if each != program]
+    others = [product for product in PRODUCTS if product != program]
     with declared.raises(SpackEnvironmentError):
         place.install(program)
     for each in others:

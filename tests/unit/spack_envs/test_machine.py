@@ -317,7 +317,7 @@ def test_finds_versions_prefixes_and_languages(bin_folder):
     assert gcc.spec == "gcc@12.2.0 languages='c,c++'"
     assert gcc.compilers == {"c": f"{bin_folder}/gcc", "cxx": f"{bin_folder}/g++"}
     assert (cmake.spec, ninja.spec, make.spec) == ("cmake@4.4.4", "ninja@1.13.2", "gmake@4.3")
-    assert {each.prefix for each in (gcc, cmake, ninja, make)} == {str(bin_folder.parent)}
+    assert {package.prefix for package in (gcc, cmake, ninja, make)} == {str(bin_folder.parent)}
 
 
 def test_gcc_without_cxx_is_enough(bin_folder):
@@ -365,4 +365,4 @@ def test_make_that_is_not_gnu_make_is_none(bin_folder, answer):
     (bin_folder / "make").unlink()
     if answer:
         tool(bin_folder, "make", answer)
-    assert [each.package for each in find_toolchain([bin_folder])] == ["gcc", "cmake", "ninja"]
+    assert [package.package for package in find_toolchain([bin_folder])] == ["gcc", "cmake", "ninja"]

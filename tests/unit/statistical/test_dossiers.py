@@ -42,7 +42,7 @@ def cases(*sizes: int) -> list[Case]:
     ]
 
 
-HEADER = DossiersHeader("s", 7, 3, 4, USUAL_PLANTS, 60, tuple(each.key for each in cases()))
+HEADER = DossiersHeader("s", 7, 3, 4, USUAL_PLANTS, 60, tuple(case.key for case in cases()))
 
 
 def test_each_plant_comes_as_often_as_asked_over_mpis_and_routines_in_turn() -> None:
@@ -65,7 +65,7 @@ def test_a_plant_that_slows_nothing_is_refused() -> None:
 
 def test_what_is_planted_slows_its_routine_from_its_size_on_and_nothing_slows_nothing() -> None:
     planned = PlannedDossier(1, "a-1", "large", "bcast")
-    slowed = {(each.environment, each.routine, each.bytes) for each in cases() if planned.slows(each)}
+    slowed = {(case.environment, case.routine, case.bytes) for case in cases() if planned.slows(case)}
     assert slowed == {("a-1", "bcast", 1_000_000)}
     assert planned.order == "large:bcast"
     quiet = PlannedDossier(2, "a-1")

@@ -112,15 +112,15 @@ class OfferPlan:
         """List what a pass has to measure; ``names`` restricts the cases."""
         return [
             options.WantedRoutine(
-                each.case.program,
+                case.case.program,
                 self.machine.partition,
-                str(each.layout),
-                each.case.routine,
-                each.case.bytes,
-                (each.peer,) if each.peer else (),
+                str(case.layout),
+                case.case.routine,
+                case.case.bytes,
+                (case.peer,) if case.peer else (),
             )
-            for each in self.possible
-            if names is None or each.case.name in names
+            for case in self.possible
+            if names is None or case.case.name in names
         ]
 
 

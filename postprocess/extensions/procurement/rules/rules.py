@@ -150,7 +150,7 @@ class Rules:
     reference: tuple[ReferenceValue, ...] = ()
 
     def find_case(self, name: str) -> RuleCase:
-        return next(each for each in self.case if each.name == name)
+        return next(case for case in self.case if case.name == name)
 
     def launches_of(self, case: RuleCase) -> int:
         return case.launches or self.launches
@@ -161,8 +161,8 @@ class Rules:
 
     def reference_of(self, case: str, size: int) -> float | None:
         """Return the value of the buyer's present system, in the unit of the case."""
-        found = (each for each in self.reference if (each.case, each.bytes) == (case, size))
-        return next((parse_quantity(each.value).value for each in found), None)
+        found = (value for value in self.reference if (value.case, value.bytes) == (case, size))
+        return next((parse_quantity(value.value).value for value in found), None)
 
 
 class Quantity(NamedTuple):
@@ -277,7 +277,7 @@ def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
         yield "links.nodes", problem
     if rules.links and rules.links.nodes_per_switch < 0:
         yield "links.nodes_per_switch", "is below 0; write 0 where it is not known"
-    if not any(each.demand == "must" for each in rules.case):
+    if not any(case.demand == "must" for case in rules.case):
         yield "case", 'no case is a must; write demand = "must" for one'
 
 

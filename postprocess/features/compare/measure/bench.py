@@ -71,9 +71,9 @@ def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
     """List the cases that still need pairs, and the controls; none if all are decided or have had each look."""
     judged = judge_comparison(stored)
     still = [
-        each.case
-        for each in judged.cases
-        if each.verdict == ComparisonVerdict.UNDECIDED and each.pairs < stored.looks[-1]
+        case.case
+        for case in judged.cases
+        if case.verdict == ComparisonVerdict.UNDECIDED and case.pairs < stored.looks[-1]
     ]
     return [*still, *(control.case for control in judged.controls)] if still else []
 
@@ -276,7 +276,7 @@ class ComparisonBench:
             case: format_rerun_command(launch, case, context.request.site, options)
             for case, launch in skipping.items()
         }
-        told = [replace(each, rerun=each.rerun or commands.get(each.case, "")) for each in results]
+        told = [replace(result, rerun=result.rerun or commands.get(result.case, "")) for result in results]
         return collect_values(finished, told)
 
     def launch_lost(

@@ -208,7 +208,7 @@ def locate_launch(values: Iterable[CaseValue]) -> float | None:
 
     :data:`~postprocess.stats.launches.MOVED` if a tenth of its times are of another place.
     """
-    told = [each for said in values for each in said.core_latency or () if each]
+    told = [value for said in values for value in said.core_latency or () if value]
     return locate_case(CoreLatency(*np.quantile(told, (0.1, 0.9)).tolist())) if told else None
 
 

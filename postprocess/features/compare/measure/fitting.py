@@ -101,16 +101,16 @@ def foresee_cost(
     launches: list[KnownLaunch] = []
     for job in jobs:
         cases = list_job_cases(job)
-        alike = next((each for each in measured if cases <= each.cases), None)
+        alike = next((cost for cost in measured if cases <= cost.cases), None)
         if before := known.get(job.key[0]):
             whole = KnownLaunch(list_job_cases(before.job), before.seconds)
             launches.append(KnownLaunch(cases, whole.estimate(cases)))
         elif alike:
-            parts = ((each, each.cases & cases) for each in alike.launches)
+            parts = ((launch, launch.cases & cases) for launch in alike.launches)
             launches += [KnownLaunch(part, each.estimate(part)) for each, part in parts if part]
         else:
             return None
-    return SideCost(tuple(launches), max((each.beside for each in measured), default=BESIDE))
+    return SideCost(tuple(launches), max((cost.beside for cost in measured), default=BESIDE))
 
 
 @dataclass(frozen=True)
@@ -283,10 +283,10 @@ def find_trial(
 
 def is_alike(kept: ComparisonHeader, asked: ComparisonHeader) -> bool:
     """Return whether two comparisons differ in sides, extent and time alone."""
-    labels = {label for each in (kept, asked) for side in each.sides.values() for label in [side.label]}
+    labels = {label for header in (kept, asked) for side in header.sides.values() for label in [side.label]}
     one, two = (
-        [word for word in drop_options(each.command, OF_EXTENT) if word not in {*labels, "--control"}]
-        for each in (kept, asked)
+        [word for word in drop_options(header.command, OF_EXTENT) if word not in {*labels, "--control"}]
+        for header in (kept, asked)
     )
     return kept.site == asked.site and one == two
 

@@ -246,9 +246,9 @@ class StoredSide:
             found = {key: CaseValue(None, "s", str(Verdict.SKIPPED), why) for key in keys}
         else:
             found = {
-                self.key(each.case): CaseValue(None, each.unit, str(each.verdict), each.reason)
-                for each in recorded
-                if each.verdict == Verdict.SKIPPED
+                self.key(result.case): CaseValue(None, result.unit, str(result.verdict), result.reason)
+                for result in recorded
+                if result.verdict == Verdict.SKIPPED
             }
         if absent := {key: said for key, said in found.items() if key not in own}:
             yield LaunchValues("not launched", {}, absent)
@@ -266,7 +266,7 @@ class StoredSide:
             LaunchValues(
                 f"{some[0].case.program} {some[0].case.layout} {some[0].launch}",
                 describe_run_place(some[0].run, some[0].hosts),
-                {self.key(each.case): each.value for each in some},
+                {self.key(case.case): case.value for case in some},
             )
             for some in found.values()
         )
@@ -301,7 +301,7 @@ def read_side(work: WorkDirectory, word: str, choice: Mapping[str, Any]) -> Stor
     if not chosen:
         raise UsageError(f"{word}: has no case of those chosen; choose others")
     told = {
-        session: results if results is None else [each for each in results if is_meant(each.case)]
+        session: results if results is None else [result for result in results if is_meant(result.case)]
         for session, results in recorded.items()
     }
     return StoredSide(word, chosen, told)

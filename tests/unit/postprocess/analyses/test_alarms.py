@@ -251,10 +251,10 @@ def test_sites_are_apart():
     nights = [at(*each) for each in months_each]
     nights += [at(f"s{n}", started, site="simulated") for n, started in months_each]
     found = alarms.tally_by_month(reversed(nights))
-    assert [(each.site, each.name) for each in found] == [
+    assert [(month.site, month.name) for month in found] == [
         (site, name) for site in ("local", "simulated") for name in ("2026-11", "2026-12", "all")
     ]
-    assert [each.nights for each in found] == [1, 1, 2] * 2
+    assert [month.nights for month in found] == [1, 1, 2] * 2
 
 
 @pytest.mark.parametrize(

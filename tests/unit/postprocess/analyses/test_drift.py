@@ -51,7 +51,7 @@ def test_bad_single_nights_are_not_told():
 def test_four_nights_are_too_few():
     logs = stepped(56, 0.2)
     assert told(logs) == []
-    assert [each.begin for each in told(stepped(55, 0.2))] == [55]
+    assert [finding.begin for finding in told(stepped(55, 0.2))] == [55]
 
 
 # ---------------------------------------------------------------- steps
@@ -73,8 +73,8 @@ def test_a_step_to_the_fast_side_is_told_as_fast():
 
 def test_more_bandwidth_is_faster():
     slower = stepped(30, 0.1)
-    assert [each.slow for each in told(slower, unit=SECONDS)] == [True]
-    assert [each.slow for each in told(slower, unit=MEGABYTES)] == [True]
+    assert [finding.slow for finding in told(slower, unit=SECONDS)] == [True]
+    assert [finding.slow for finding in told(slower, unit=MEGABYTES)] == [True]
     bandwidth = nights(slower, unit=MEGABYTES)
     assert bandwidth.values[-1] < bandwidth.references[-1]
 
@@ -115,7 +115,7 @@ def test_what_ends_a_fast_spell_and_goes_beyond_is_a_slowdown():
 def test_of_two_steps_the_large_ones_are_told(first, spread, second, begins):
     logs = stepped(20, first, **spread)
     logs[40:] += math.log1p(second)
-    found = [(each.begin, each.lasts) for each in told(logs)]
+    found = [(finding.begin, finding.lasts) for finding in told(logs)]
     assert found == [(begin, True) for begin in begins]
 
 
@@ -125,14 +125,14 @@ def test_small_steps_that_add_up_are_told():
     for at in (20, 40):
         logs[at:] += math.log1p(0.02)
     found = told(logs)
-    assert [(each.kind, each.begin, each.lasts) for each in found] == [(drift.STEP, 40, True)]
+    assert [(finding.kind, finding.begin, finding.lasts) for finding in found] == [(drift.STEP, 40, True)]
 
 
 def test_a_small_gain_does_not_hide_a_step_of_the_least_size():
     logs = noise(spread=0.002)
     logs[15:35] -= 0.02
     logs[35:] += 0.02
-    assert [(each.begin, each.slow) for each in told(logs)] == [(35, True)]
+    assert [(finding.begin, finding.slow) for finding in told(logs)] == [(35, True)]
 
 
 # ---------------------------------------------------------------- creep
@@ -141,19 +141,19 @@ def test_a_small_gain_does_not_hide_a_step_of_the_least_size():
 def test_a_creep_is_told_with_its_beginning_and_size():
     logs = noise(nights=90)
     logs[40:] += np.linspace(0, math.log1p(0.12), 50)
-    slow = [each for each in told(logs) if each.slow and each.lasts]
+    slow = [finding for finding in told(logs) if finding.slow and finding.lasts]
     assert slow
-    assert all(each.begin >= 40 for each in slow)
+    assert all(finding.begin >= 40 for finding in slow)
 
 
 def test_a_creep_too_flat_for_a_step_is_told_as_creep():
     """Two spreads over 60 nights: often no level is clear enough, and the sum is."""
     ramp = np.linspace(0, 0.06, 60)
     found = [told(noise(spread=0.03, seed=seed) + ramp) for seed in range(40)]
-    lasting = [each for some in found for each in some if each.lasts]
-    assert all(each.slow for each in lasting)
+    lasting = [finding for some in found for finding in some if finding.lasts]
+    assert all(finding.slow for finding in lasting)
     assert sum(map(bool, found)) > 20
-    assert sum(each.kind == drift.CREEP for each in lasting) > 5
+    assert sum(finding.kind == drift.CREEP for finding in lasting) > 5
 
 
 @pytest.mark.parametrize("side", [1, -1])
@@ -186,7 +186,7 @@ def test_what_was_before_the_reference_changed_does_not_count():
 def test_nights_are_counted_from_the_first_of_all_epochs():
     logs = np.concatenate([noise(30, seed=5) + 9.0, stepped(20, 0.2, nights=40)])
     (trend,) = drift.detect_trends([nights(logs, epoch=30)])
-    assert [each.begin for each in trend.findings] == [50]
+    assert [finding.begin for finding in trend.findings] == [50]
     assert list(trend.changes) == [50]
 
 
@@ -202,15 +202,15 @@ def test_a_printed_digit_that_turns_over_is_no_step():
     small = 0.22e-6 / REFERENCE
     printed = replace(printed, values=printed.values * small, references=printed.references * small)
     assert printed.values[0] == pytest.approx(0.22e-6)
-    assert not [each for each in drift.detect_trends([printed])[0].findings if each.kind == drift.STEP]
+    assert not [finding for finding in drift.detect_trends([printed])[0].findings if finding.kind == drift.STEP]
     exact = replace(printed, case=CASE)
-    assert [each.begin for each in drift.detect_trends([exact])[0].findings] == [30]
+    assert [finding.begin for finding in drift.detect_trends([exact])[0].findings] == [30]
 
 
 def test_several_cases_are_examined_as_if_each_were_alone():
     some = [nights(stepped(at, 0.1, nights=length)) for at, length in ((9, 30), (20, 60), (6, 12))]
     some.insert(1, nights(noise(5)))
-    together = [list(each.findings) for each in drift.detect_trends(some)]
+    together = [list(trend.findings) for trend in drift.detect_trends(some)]
     assert together == [list(drift.detect_trends([each])[0].findings) for each in some]
     assert [bool(each) for each in together] == [True, False, True, True]
 

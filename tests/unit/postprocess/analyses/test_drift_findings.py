@@ -81,7 +81,7 @@ def test_slow_nights_count(tmp_path, verdict):
 def test_a_step_that_lasts_is_not_over_because_of_runs_by_hand(tmp_path, by_hand):
     nights = [row(CASE, n, REFERENCE * (1 if n < 30 else 1.1)) for n in range(40)]
     (trend,) = detect_trends([only(tmp_path, [*nights, *by_hand])])
-    assert [(each.begin, each.lasts) for each in trend.findings] == [(30, True)]
+    assert [(finding.begin, finding.lasts) for finding in trend.findings] == [(30, True)]
 
 
 def test_nights_without_a_value_or_reference_are_gaps(tmp_path):

@@ -63,9 +63,9 @@ def test_steps_of_different_nights_are_told_apart():
 def test_slow_and_fast_are_never_one_change():
     some = series("a", 6, 6, at=30, by=0.08)
     some[:3] = [replace(each, values=each.references**2 / each.values) for each in some[:3]]
-    assert {each.slow for each in cluster_changes(detect_trends(some))} == {True, False}
-    for each in cluster_changes(detect_trends(some)):
-        assert len({change.finding.slow for change in each.changes}) == 1
+    assert {cluster.slow for cluster in cluster_changes(detect_trends(some))} == {True, False}
+    for cluster in cluster_changes(detect_trends(some)):
+        assert len({change.finding.slow for change in cluster.changes}) == 1
 
 
 def test_what_lasts_and_what_is_over_are_never_one_change():
@@ -73,12 +73,12 @@ def test_what_lasts_and_what_is_over_are_never_one_change():
     some = series("a", 6, 6, at=30, by=0.08)
     over = series("a", 12, 12, at=30, by=0.09, until=45)[6:]
     found = cluster_changes(detect_trends(some + over))
-    assert [(each.slow, len(each.changes)) for each in found] == [(True, 6), (False, 6)]
+    assert [(cluster.slow, len(cluster.changes)) for cluster in found] == [(True, 6), (False, 6)]
 
 
 def test_few_cases_are_told_one_by_one():
     some = series("a", 30, FEWEST - 1, at=30, by=0.08)
-    assert [each.place for each in cluster_changes(detect_trends(some))] == [()] * (FEWEST - 1)
+    assert [cluster.place for cluster in cluster_changes(detect_trends(some))] == [()] * (FEWEST - 1)
     small = series("a", FEWEST - 1, FEWEST - 1, at=30, by=0.08)  # all of a small place
     assert len(cluster_changes(detect_trends(small))) == FEWEST - 1
     rare = series("a", 30, 14, at=30, by=0.08)  # fewer than half of the place
@@ -90,8 +90,8 @@ def test_no_finding_is_lost_or_told_twice():
     trends = detect_trends(some)
     told = [
         (change.trend.nights.case, change.finding)
-        for each in cluster_changes(trends)
-        for change in each.changes
+        for cluster in cluster_changes(trends)
+        for change in cluster.changes
     ]
     every = [(trend.nights.case, finding) for trend in trends for finding in trend.findings]
     assert len(told) == len(every)
@@ -114,10 +114,10 @@ def mixed() -> dict:
 def test_what_is_slow_comes_first_and_what_is_over_last():
     found = cluster_changes(detect_trends([nights(logs, case) for case, logs in mixed().items()]))
     expected = ["slower", "slower", "slower", "faster", "was slower"]
-    assert [drift_report.describe_direction(each.worst.finding) for each in found] == expected
+    assert [drift_report.describe_direction(cluster.worst.finding) for cluster in found] == expected
     assert found[0].place
     assert found[1].worst.finding.size > found[2].worst.finding.size
-    assert not any(each.slow for each in found[3:])
+    assert not any(cluster.slow for cluster in found[3:])
 
 
 # ---------------------------------------------------------------- the command

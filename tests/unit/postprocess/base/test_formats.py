@@ -38,10 +38,10 @@ DURATIONS = [
 @pytest.mark.parametrize(
     ("write", "value", "written"),
     [
-        *((formats.microseconds, *each) for each in MICROSECONDS),
-        *((formats.format_significant, *each) for each in NUMBERS),
-        *((formats.size, *each) for each in SIZES),
-        *((formats.duration, *each) for each in DURATIONS),
+        *((formats.microseconds, *microsecond) for microsecond in MICROSECONDS),
+        *((formats.format_significant, *number) for number in NUMBERS),
+        *((formats.size, *size) for size in SIZES),
+        *((formats.duration, *duration) for duration in DURATIONS),
     ],
     ids=lambda each: getattr(each, "__name__", None),
 )

@@ -33,7 +33,7 @@ def three(tmp_path: Path) -> list[FinishedLaunch]:
 def test_each_lost_launch_has_its_reason(tmp_path: Path, declared: Declared) -> None:
     launches = three(tmp_path)
     lost = list_lost("s1", launches)
-    assert [each.whole for each in lost[:1]] == [True]
+    assert [launch.whole for launch in lost[:1]] == [True]
     lines = list(describe_losses(lost, launches))
     declared.check((), 0, lines[:1])
     assert "their ranks were moved to other cores" in lines[1]

@@ -54,7 +54,7 @@ def calibrated(
 def two_places(tmp_path_factory: pytest.TempPathFactory) -> ReferenceCatalog:
     """Eighteen launches near each other, and twelve far apart, twice as slow; one was moved."""
     scatter = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0]
-    some = [(NEAR, each) for each in scatter * 3] + [(FAR, 2 * each) for each in scatter * 2]
+    some = [(NEAR, value) for value in scatter * 3] + [(FAR, 2 * value) for value in scatter * 2]
     return calibrated(tmp_path_factory.mktemp("two"), [*some, (MOVED, 1.5)])[0]
 
 
@@ -64,7 +64,7 @@ def judge(catalog: ReferenceCatalog, *done: FinishedLaunch) -> CaseResult:
 
 def test_each_place_has_its_own_reference(two_places: ReferenceCatalog, tmp_path: Path):
     usual = steady(launched(tmp_path / "one", NEAR, 1.0), CASE)
-    row, far = (two_places.reference(CASE, each) for each in (None, FAR[0]))
+    row, far = (two_places.reference(CASE, value) for value in (None, FAR[0]))
     assert row and row.launches == 18 and row.center == pytest.approx(usual, rel=0.02)
     assert far and far.launches == 12 and far.center == pytest.approx(2 * usual, rel=0.02)
     assert two_places.reference(CASE, NEAR[1]) is row

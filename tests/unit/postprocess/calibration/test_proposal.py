@@ -71,7 +71,7 @@ def test_a_slowdown_beyond_the_old_band_is_marked_and_comes_first(stored: Path):
     some = [launch({c: worse[c] * n for c in CASES}, d) for d, n in enumerate(NOISE, 1)]
     found = propose_references(PLACE, collect_samples(some), stored)
     assert found.changes[0].case == CASES[2] and ABSORBS in found.changes[0].marks
-    assert sum(ABSORBS in each.marks for each in found.changes) == 1
+    assert sum(ABSORBS in change.marks for change in found.changes) == 1
     lines = proposal_text.format_proposal(found, 40)
     at = lines.index(f"  ABSORBS A SLOWDOWN  {CASES[2].key}")
     assert "+30.0%, +5.38 of" in lines[at + 1]

@@ -262,7 +262,12 @@ def night(work: WorkDirectory, day: int, value: float, mode: str = "nightly", **
 
 
 @pytest.mark.parametrize(
-    "other", [{"mode": "run"}, {"unit": "MB/s"}, *({"verdict": each} for each in Verdict if each not in JUDGED)]
+    "other",
+    [
+        {"mode": "run"},
+        {"unit": "MB/s"},
+        *({"verdict": verdict} for verdict in Verdict if verdict not in JUDGED),
+    ],
 )
 def test_what_was_run_by_hand_not_judged_or_in_another_unit_is_no_night(work: WorkDirectory, other):
     for day in range(1, 16):

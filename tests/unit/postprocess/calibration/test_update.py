@@ -326,7 +326,7 @@ def test_simulated_time_that_does_not_repeat_makes_no_reference(tmp_path: Path, 
 def test_a_simulated_reference_tells_nothing_of_the_machine_that_simulated(tmp_path: Path):
     done = launches(tmp_path, 1.0, 1.0, exact=True)
     (path,) = update(tmp_path / "references", session(), done, only=None)
-    assert {each.exact for each in reference_file.load_references(path, *PLACE).values()} == {True}
+    assert {reference.exact for reference in reference_file.load_references(path, *PLACE).values()} == {True}
     assert "cpu_model" not in told(path)["method"]
     assert set(read_provenance(path)["machine"]) == {"simulated"}
 
@@ -430,7 +430,7 @@ def test_a_site_says_how_far_apart_sessions_are_and_references_keep_it(tmp_path,
     assert told.get("session_gap_minutes") == (None if gap == 20 else gap)
     launches = read_all_placed(known, origin)
     assert not list(find_unfounded(known, launches))
-    assert {each.sessions for each in add_noise(known, launches).values()} == {sessions}
+    assert {reference.sessions for reference in add_noise(known, launches).values()} == {sessions}
     told["session_gap_minutes"] = 80 - gap
     unfounded = dict(find_unfounded(known, read_all_placed(known, origin)))
     assert len(unfounded) == (len(known) if gap == 20 else 0)

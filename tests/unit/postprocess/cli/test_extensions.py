@@ -27,7 +27,7 @@ def installed(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_each_extension_beside_the_core_brings_its_commands():
-    brought = [command for each in find_extensions() for command in each.commands]
+    brought = [command for extension in find_extensions() for command in extension.commands]
     assert {each.name for each in brought} == {"accept", "agree", "offer", "papers", "selftest"}
     assert all(COMMANDS[each.name].module == each.module for each in brought)
 

@@ -30,13 +30,13 @@ def test_each_program_has_its_totals():
     assert lines[0].startswith("mpicost: 4 cases in 1 start, 1 job: about ")
     assert lines[1].startswith("osu: 60 cases in 3 starts, 1 job: about ")
     assert lines[2] == "64 cases in 4 starts, 2 jobs"
-    known = {each.key: 5.0 for each in list_jobs(plan)}
+    known = {job.key: 5.0 for job in list_jobs(plan)}
     assert list(list_cases.describe_totals(plan, known))[1] == "osu: 60 cases in 3 starts, 1 job: about 5.0 s"
 
 
 def test_what_is_left_out_is_said_with_the_way_to_get_it():
     whole = osu_job("bw")
-    skips = tuple(SkippedCase(each, "another sentence", no_program=True) for each in whole.cases)
+    skips = tuple(SkippedCase(case, "another sentence", no_program=True) for case in whole.cases)
     skipped = replace(whole, cases=(), skips=skips)
     lines = list(list_cases.describe_left_out_launches([planned(), skipped]))
     assert lines == [
@@ -60,9 +60,11 @@ def test_a_job_of_many_starts_is_one_paragraph():
 
 
 def test_what_several_mpis_and_layouts_measure_alike_stands_once():
-    wide = replace(planned(), cases=tuple(replace(each, processes=4, per_node=4) for each in planned().cases))
+    wide = replace(planned(), cases=tuple(replace(case, processes=4, per_node=4) for case in planned().cases))
     both = [planned(), wide]
-    lines = list(list_cases.print_full_list([*both, *(replace(each, environment="openmpi") for each in both)]))
+    lines = list(
+        list_cases.print_full_list([*both, *(replace(launch, environment="openmpi") for launch in both)])
+    )
     assert lines[:2] == [
         "mpicost on local:cpu, 2 processes, 2 per node; 4 processes, 4 per node",
         "  with mpich-5_0_2, openmpi",

@@ -121,7 +121,7 @@ def reading_of(**defaults) -> SiteReading:
 
 
 def night_with(*environments: str) -> list[PlannedLaunch]:
-    return [launch(4, 4, partition="mine:standard", environment=each) for each in environments]
+    return [launch(4, 4, partition="mine:standard", environment=environment) for environment in environments]
 
 
 def test_a_night_that_measures_nothing_is_wrong():
@@ -231,7 +231,7 @@ def test_a_dry_run_leaves_no_session(work, own, progress):
 
 
 def test_a_dry_run_of_no_case_is_wrong(work, own, progress):
-    nightly = [each.name for each in ROUTINES if not each.on_request]
+    nightly = [routine.name for routine in ROUTINES if not routine.on_request]
     limits = {"left_out_above": dict.fromkeys([*nightly, *CONTROLS], 1)}
     own.write_text(own.read_text().replace("max_jobs=1,", f"max_jobs=1, defaults={limits},"))
     assert site_check.check_site(work, str(own), progress) == 1

@@ -90,7 +90,7 @@ def test_a_part_explains_nothing_if_the_rest_is_as_slow():
     assert common_cause.is_unshifted(fine, group, common_cause.ALPHA)
     shift = common_cause.estimate_shift(group).log
     assert not common_cause.is_unshifted(
-        [replace(each, log=0.75 * shift) for each in fine], group, common_cause.ALPHA
+        [replace(slowdown, log=0.75 * shift) for slowdown in fine], group, common_cause.ALPHA
     )
     many = [*rest[: len(rest) // 3], *fine[len(rest) // 3 :]]  # beyond their bands, and not the median
     assert common_cause.estimate_shift(many).log < shift / 2
@@ -188,12 +188,12 @@ def test_one_slower_control_is_enough_for_the_machine_to_be_named():
 
 def test_a_control_that_scatters_too_much_says_nothing():
     cause = only(no_control)
-    noisy = tuple(replace(each, error=0.5) for each in cause.controls)
+    noisy = tuple(replace(control, error=0.5) for control in cause.controls)
     said = describe_controls(replace(cause, controls=noisy))
     assert "cannot tell, because they scatter too much" in said
     one = tuple(
-        replace(each, error=0.5 if each.case.routine == "control_memory" else 0.01, log=0.0)
-        for each in cause.controls
+        replace(control, error=0.5 if control.case.routine == "control_memory" else 0.01, log=0.0)
+        for control in cause.controls
     )
     assert describe_controls(replace(cause, controls=one)) == (
         "MPI or the network, not the processors: control_compute, control_timer are as ever; "
@@ -203,7 +203,7 @@ def test_a_control_that_scatters_too_much_says_nothing():
 
 def test_only_controls_of_the_same_launches_speak():
     cause = only(lambda one: 0.1 * (one.environment == "mpich"))
-    assert {each.case.environment for each in cause.controls} == {"mpich"}
+    assert {control.case.environment for control in cause.controls} == {"mpich"}
     assert len(cause.controls) == len(CONTROLS)
 
 
@@ -214,11 +214,11 @@ def test_probe_cases_are_drawn_and_the_slowest_are_none_of_them():
     """What is slow by itself must not speak for all."""
     cause = only(all_slower)
     by_slowness = sorted(cause.members, key=lambda each: each.log)
-    slowest = {each.case for each in by_slowness[-(len(by_slowness) // common_cause.LEFT_OUT) :]}
+    slowest = {slowdown.case for slowdown in by_slowness[-(len(by_slowness) // common_cause.LEFT_OUT) :]}
     assert len(cause.probe_cases) == common_cause.PROBE_CASES and not slowest & {*cause.probe_cases}
     assert replace(cause).probe_cases == cause.probe_cases
     half = math.log1p(cause.shift) / 2
-    logs = [each.log for each in cause.members if each.case in cause.probe_cases]
+    logs = [member.log for member in cause.members if member.case in cause.probe_cases]
     assert min(logs) < half < max(logs)  # not those that show it best
 
 
@@ -253,7 +253,7 @@ def test_fresh_values_of_a_cause_are_medians(monkeypatch: pytest.MonkeyPatch):
     slow = again.cause.shift + 1
 
     def said(_: Case, some: Sequence[FinishedLaunch], __: None) -> SimpleNamespace:
-        factors = [1.0 if each.launch.number <= 2 else slow for each in some]
+        factors = [1.0 if launch.launch.number <= 2 else slow for launch in some]
         return SimpleNamespace(slowdown=median(factors))
 
     monkeypatch.setattr(retest, "evaluate_case", said)
@@ -265,16 +265,16 @@ def test_fresh_values_of_a_cause_are_medians(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_cause_is_named_where_a_case_is_regressed_by_it_and_accuses_no_other():
     found, results = causes(1, all_slower, QUIET)
-    after = {each.case: each for each in name_confirmed_causes(results, found)}
-    expected = {each.case: each.verdict for each in results}
+    after = {result.case: result for result in name_confirmed_causes(results, found)}
+    expected = {result.case: result.verdict for result in results}
     assert {case: each.verdict for case, each in after.items()} == expected
-    slow = [each for each in results if each.verdict == Verdict.REGRESSED]
-    named = [each.case for each in slow if after[each.case].cause]
+    slow = [result for result in results if result.verdict == Verdict.REGRESSED]
+    named = [result.case for result in slow if after[result.case].cause]
     assert {*named} == {case for cause in found for case in cause.explained}
-    assert all(each.reason in after[each.case].reason for each in slow)
+    assert all(result.reason in after[result.case].reason for result in slow)
     assert name_confirmed_causes(results, []) == results
-    waiting = [replace(each, verdict=Verdict.SUSPECT) if each in slow else each for each in results]
-    assert sum(bool(each.cause) for each in name_confirmed_causes(waiting, found)) == len(named)
+    waiting = [replace(result, verdict=Verdict.SUSPECT) if result in slow else result for result in results]
+    assert sum(bool(result.cause) for result in name_confirmed_causes(waiting, found)) == len(named)
 
 
 # --- small things ---
@@ -356,6 +356,8 @@ def shifted(shift: float) -> list[common_cause.JudgedSlowdown]:
 def test_a_slow_hour_is_no_common_cause():
     """Launches of one burst do not show how far all cases move together from hour to hour."""
     assert common_cause.estimate_shift(shifted(0.06)).is_clear(common_cause.ALPHA)
-    wider = [replace(each, error=0.06, session=0.88) for each in shifted(0.06)]
+    wider = [replace(slowdown, error=0.06, session=0.88) for slowdown in shifted(0.06)]
     assert not common_cause.estimate_shift(wider).is_clear(common_cause.ALPHA)
-    assert common_cause.estimate_shift([replace(each, log=0.5) for each in wider]).is_clear(common_cause.ALPHA)
+    assert common_cause.estimate_shift([replace(slowdown, log=0.5) for slowdown in wider]).is_clear(
+        common_cause.ALPHA
+    )

@@ -86,7 +86,7 @@ def looked_at(
 ) -> tuple[list[CaseResult], Machine]:
     """A night whose cases all are three times as slow as their references, and what follows."""
     results, nights, catalog = night_of(tmp_path)
-    assert {each.verdict for each in results} == {Verdict.REGRESSED}
+    assert {result.verdict for result in results} == {Verdict.REGRESSED}
     machine = kind(tmp_path, catalog, scales)
     selection = Selection(SITE, choice={"trials": 5, "sizes": [8]})
     found = confirm_slow_cases(results, nights, catalog, selection, machine, progress, **more)
@@ -117,9 +117,9 @@ def test_five_fresh_launches_of_at_most_six_condemn_and_two_clear(
             return super().__call__(selection)
 
     results, _ = looked_at(tmp_path, progress, scales, Watched, wait=lambda: found.append("wait"))
-    assert {str(each.verdict) for each in results} == {verdict}
+    assert {str(result.verdict) for result in results} == {verdict}
     assert found == said
-    assert [each.case for each in results] == sorted(CASES)
+    assert [result.case for result in results] == sorted(CASES)
 
 
 def interrupt(*_: object) -> None:
@@ -137,10 +137,10 @@ def test_an_interrupt_in_the_wait_leaves_cleared_what_was_cleared(tmp_path, prog
     chosen = (results, nights, catalog, Selection(SITE), machine, progress)
     after = confirm_slow_cases(*chosen, wait=interrupt)
     assert isinstance(after.ended, KeyboardInterrupt)
-    found = {each.case: each.verdict for each in after.results}
+    found = {result.case: result.verdict for result in after.results}
     assert found == dict.fromkeys(CASES, Verdict.CLEARED) | {doubtful: Verdict.SUSPECT}
-    declared.check(found.values(), 1, [each.reason for each in after.results])
-    (left,) = [each for each in after.results if each.case == doubtful]
+    declared.check(found.values(), 1, [result.reason for result in after.results])
+    (left,) = [result for result in after.results if result.case == doubtful]
     assert f"; {confirmation.NOT_CONFIRMED}; " in left.reason
 
 
@@ -158,7 +158,7 @@ def test_what_was_not_decided_before_an_interrupt_is_suspect(
             return super().launch(number) if scales else interrupt()
 
     results, _ = looked_at(tmp_path, progress, scales, Interrupted, wait=end or (lambda: None))
-    assert {str(each.verdict) for each in results} == {verdict}
+    assert {str(result.verdict) for result in results} == {verdict}
 
 
 def test_the_reason_tells_every_value(tmp_path: Path, progress: Progress):
@@ -180,7 +180,7 @@ def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
     hosts = tuple(sorted({host["name"] for host in finished(tmp_path / "x").run["hosts"]}))
     wanted = {RetestTarget("mpicost", PLACE[1], PLACE[2], each.layout, each.routine, hosts) for each in CASES}
     launches = [{**LaunchPlace.of(CASES[0])._asdict(), "launches": asked.launches}]
-    again = [asdict(each) for each in sorted(wanted)]
+    again = [asdict(target) for target in sorted(wanted)]
     expected = {"trials": 5, "sizes": [8], AGAIN: again, LAUNCHES: launches}
     assert asked.choice == expected
 
@@ -200,8 +200,8 @@ def test_a_median_is_measured_again_by_medians(tmp_path, progress, scales, verdi
     results = evaluate_launches(nights, catalog, "local")
     machine = Machine(tmp_path, catalog, scales)
     after = confirm_slow_cases(results, nights, catalog, Selection(SITE), machine, progress).results
-    assert {str(each.verdict) for each in after} == {verdict}
-    assert [each.launches for each in machine.asked] == launches
+    assert {str(result.verdict) for result in after} == {verdict}
+    assert [selection.launches for selection in machine.asked] == launches
     said = "2 of 2 fresh medians of 3 launches were not slow: "
     assert (said in after[0].reason) == (verdict == "cleared")
 
@@ -222,7 +222,7 @@ def test_what_cannot_be_measured_again_stays_regressed(tmp_path: Path, progress:
         raise UsageError("the site is gone")
 
     after = confirm_slow_cases(*night_of(tmp_path), Selection(SITE), refuse, progress).results
-    assert {each.verdict for each in after} == {Verdict.REGRESSED}
+    assert {result.verdict for result in after} == {Verdict.REGRESSED}
     assert after[0].reason.endswith("; it could not be measured again")
     assert progress.notes == ["could not be measured again: the site is gone"]
 
@@ -389,7 +389,7 @@ def test_a_night_names_the_host_where_its_cases_were_slow_alone(tmp_path: Path, 
             return replace(done, asserted=reframe_says(done, self.catalog))
 
     results, _ = looked_at(tmp_path, progress, [], Elsewhere)
-    assert {each.verdict for each in results} == {Verdict.CLEARED}
+    assert {result.verdict for result in results} == {Verdict.CLEARED}
     (note,) = progress.notes
     assert note.startswith("n1: 4 cases were slow there, and not on other nodes")
 

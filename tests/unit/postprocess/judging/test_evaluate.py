@@ -68,12 +68,12 @@ def test_a_case_that_cannot_be_judged_is_incorrect_and_others_are_judged(well, m
         return real(of, *given)
 
     monkeypatch.setattr(evaluate, "evaluate_case", overflow)
-    results = {each.case: each for each in evaluate_launches([well], ReferenceCatalog(), "local")}
+    results = {result.case: result for result in evaluate_launches([well], ReferenceCatalog(), "local")}
     broken = results.pop(CASES[0])
     others = list(results.values())
     said = "cannot be judged: OverflowError: math range error; its trials are kept"
     assert broken.reason == said
-    assert {each.verdict for each in others} == {Verdict.NO_REFERENCE}
+    assert {result.verdict for result in others} == {Verdict.NO_REFERENCE}
     rows = list(build_rows("s", "2026-11-21T09:00:00Z", [well], [broken, *others], "nightly"))
     (kept,) = (row for row in rows if row.case == CASES[0])
     assert kept.value == steady(well, CASES[0]) and kept.verdict == "incorrect"
@@ -224,19 +224,19 @@ def test_wrong_data_decides_its_own_case_and_no_other(well, tmp_path, first, dec
     bad = finished_with_wrong_data(tmp_path, place=2, number=2)
     for launches in ([bad], [bad, well] if first else [well, bad]):
         results = evaluate_launches(launches, book_of(well), "local")
-        found = {each.case: str(each.verdict) for each in results}
+        found = {result.case: str(result.verdict) for result in results}
         assert found == {each: "incorrect" if each == CASES[1] else "pass" for each in CASES}
-        (wrong,) = [each for each in results if each.case == CASES[1]]
+        (wrong,) = [result for result in results if result.case == CASES[1]]
         status = compute_exit_status(results, strict=False)
         declared.check([wrong.verdict], status, [wrong.reason])
 
 
 @given(st.lists(st.sampled_from(FAILURES), min_size=1))
 def test_the_worst_of_several_failures_decides(outcomes: list[LaunchOutcome]):
-    launches = [finished(Path(), outcome=each) for each in outcomes]
+    launches = [finished(Path(), outcome=outcome) for outcome in outcomes]
     worst = min(outcomes, key=lambda each: FAILED_LAUNCH.index(each.verdict))
     results = evaluate_launches(launches, ReferenceCatalog(), "local")
-    assert {(each.verdict, each.reason) for each in results} == {(worst.verdict, worst.reason)}
+    assert {(result.verdict, result.reason) for result in results} == {(worst.verdict, worst.reason)}
 
 
 @pytest.mark.parametrize("verdict", sorted(set(Verdict) - {*FAILED_LAUNCH, Verdict.SKIPPED}))
@@ -253,7 +253,7 @@ def test_the_median_launch_is_judged(well: FinishedLaunch, tmp_path: Path):
     assert set(words(evaluate_launches([slow, well, well], catalog, "local"))) == {"pass"}
     results = evaluate_launches([well, slow, slow], catalog, "local")
     assert set(words(results)) == {"regressed"}
-    assert {each.launches for each in results} == {3}
+    assert {result.launches for result in results} == {3}
     assert ", the median of 3 launches, is " in results[0].reason
     assert results[0].value == steady(slow, results[0].case)
 
@@ -294,7 +294,7 @@ def test_reframe_must_agree_on_each_launch_of_a_median(well: FinishedLaunch, tmp
     asserted = {**launches[wrong].asserted, CASES[0].variable: said}
     launches[wrong] = replace(launches[wrong], asserted=asserted)
     results = evaluate_launches(launches, catalog, "local")
-    assert {each.case for each in results if each.verdict == Verdict.INCORRECT} == {CASES[0]}
+    assert {result.case for result in results if result.verdict == Verdict.INCORRECT} == {CASES[0]}
 
 
 @given(st.lists(st.tuples(st.floats(1, 9), st.floats(1, 9)), min_size=1, max_size=6), st.booleans())
@@ -318,7 +318,7 @@ def test_a_skipped_case_has_its_reason_and_fails_only_a_strict_night(well: Finis
     other = case(size=10**9)
     skipping = replace(well, launch=replace(well.launch, skips=(SkippedCase(other, "too large"),)))
     results = evaluate_launches([skipping], book_of(well), "local")
-    (skipped,) = [each for each in results if each.case == other]
+    (skipped,) = [result for result in results if result.case == other]
     assert (skipped.verdict, skipped.reason) == (Verdict.SKIPPED, "too large")
     assert len(results) == len(CASES) + 1
     found = (compute_exit_status(results, strict=False), compute_exit_status(results, strict=True))
@@ -400,7 +400,7 @@ def test_each_result_carries_its_rerun_command(well: FinishedLaunch):
 def test_every_trial_of_every_launch_is_stored(well: FinishedLaunch, tmp_path: Path):
     launches = [well, finished(tmp_path, scale=2.0, number=2)]
     results = evaluate_launches(launches, book_of(well), "local")
-    results = [replace(each, q=0.5, detectable=0.1, expected="known") for each in results]
+    results = [replace(result, q=0.5, detectable=0.1, expected="known") for result in results]
     stored = build_rows("s1", "2026-11-21T09:00:00Z", launches, results, "nightly")
     assert len(stored) == 2 * len(CASES)
     write_session(tmp_path / "s1.parquet", stored)
@@ -426,7 +426,7 @@ def test_how_a_program_was_built_is_stored(well: FinishedLaunch):
     built = BuiltBinary("e", "mpicost", "/x", "cmake", compiler="gcc 12.2.0", flags="-O3")
     silent = replace(well, built=None, outcome=LaunchOutcome(None, Verdict.CRASHED, "exit code 1"))
     launches = [replace(well, built=built), replace(well, built=None), silent]
-    known, run, unknown = (build_rows("s1", "", [each], results)[0] for each in launches)
+    known, run, unknown = (build_rows("s1", "", [launch], results)[0] for launch in launches)
     assert (known.compiler, known.flags) == ("gcc 12.2.0", "-O3")
     assert (run.compiler, run.flags) == ("gcc 12.2.0", "-O2")
     assert (unknown.compiler, unknown.flags) == ("unknown", "unknown")

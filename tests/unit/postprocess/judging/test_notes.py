@@ -82,8 +82,8 @@ def test_a_site_and_its_partition_are_named():
 
 
 def test_one_program_does_not_thin_out_another():
-    others = [replace(each, case=replace(each.case, program="osu")) for each in results(0, 30)]
-    both = [*MANY_CASES, *(each.case for each in others)]
+    others = [replace(result, case=replace(result.case, program="osu")) for result in results(0, 30)]
+    both = [*MANY_CASES, *(result.case for result in others)]
     known = catalog_of(Reference(each, 1e-6, 0.1, 20) for each in both)
     assert len(list(describe_fast_cases([*results(6, 30), *others], known, "local"))) == 1
 
@@ -189,9 +189,9 @@ def busy_results(slow: int, judged: int = 60, controls: int = 0, **more) -> list
 def test_headlines_say_nothing_where_controls_or_many_cases_are_slow(slow, judged, controls, busy):
     before = busy_results(slow, judged, controls)
     after, note = excuse_headlines(before)
-    left = [each for each in after if each.by_headline]
+    left = [result for result in after if result.by_headline]
     assert len(left) == (0 if busy else slow)
-    words = {each.verdict for each in after}
+    words = {result.verdict for result in after}
     assert words == ({Verdict.PASS} if busy else {Verdict.PASS, Verdict.REGRESSED})
     assert note.startswith("other work disturbs the machine" if busy else "") and bool(note) is busy
     for was, now in zip(before, after, strict=True):
@@ -202,10 +202,10 @@ def test_what_is_judged_by_its_value_stays_what_it_is():
     """Slow by its value, it is no sign of other work either; below its band it is fast."""
     slow = busy_results(30, value=1.3e-6)
     assert not assess_disturbance(slow).busy and excuse_headlines(slow) == (slow, "")
-    several = [replace(each, by_headline=False) for each in busy_results(30)]
+    several = [replace(result, by_headline=False) for result in busy_results(30)]
     assert assess_disturbance(several).busy and excuse_headlines(several) == (several, "")
     for nothing in ({"headline_limit": None}, {"headline": None}):  # no headline was judged
-        blind = [replace(each, **nothing) for each in busy_results(0, 90)]
+        blind = [replace(result, **nothing) for result in busy_results(0, 90)]
         assert assess_disturbance([*busy_results(6), *blind]) == Disturbance(6, 60, 0)
     (first, *_), _ = excuse_headlines(busy_results(30, value=0.8e-6))
     assert first.verdict == Verdict.FAST
@@ -374,7 +374,7 @@ def test_a_whole_partition_that_left_the_site_is_missed(tmp_path: Path):
     path = write_references(reviewed)
     elsewhere = [planned(partition="local:gpu")]
     gone = find_unplanned_environments([reviewed, root], elsewhere, root, EVERYTHING)
-    assert {each.case for each in gone} == set(planned().cases)
+    assert {result.case for result in gone} == set(planned().cases)
     said = gone[0].reason
     assert f"of partition cpu nothing is measured now, and has references in {path}: " in said
     assert find_unplanned_environments([reviewed], elsewhere, root, asked(partitions=["gpu"])) == []
@@ -423,7 +423,7 @@ def test_an_empty_message_is_one_size_among_others_where_a_routine_has_several(t
     imb = [Reference(case(size=size, program="imb", sync="barrier"), 1e-6, 0.1, 20) for size in (0, 8)]
     reference_file.write_references(reference_file.locate_references(tmp_path, *PLACE), imb, origin_of("imb"))
     gone = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, asked(sizes=[8]))
-    assert [each.case.bytes for each in gone] == [8]
+    assert [result.case.bytes for result in gone] == [8]
     gone = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, asked(peers=[1]))
     assert gone == []  # of IMB and OSU what has no partner is left out then
 

@@ -84,7 +84,7 @@ def fresh(
 ) -> tuple[Measure, list[Selection]]:
     """What measures again, and what it was asked; each case is so many times as slow as its reference."""
     asked: list[Selection] = []
-    references = {each.case: each.reference for each in results}
+    references = {result.case: result.reference for result in results}
 
     def measure(selection: Selection) -> list[FinishedLaunch]:
         asked.append(selection)
@@ -103,7 +103,7 @@ def fresh(
 
 
 def beyond(results: Sequence[CaseResult]) -> set[Case]:
-    return {each.case for each in results if each.verdict == Verdict.REGRESSED}
+    return {result.case for result in results if result.verdict == Verdict.REGRESSED}
 
 
 def test_it_is_told_once_and_named_where_a_case_is_slow_by_it(progress: Progress, monkeypatch):
@@ -115,8 +115,8 @@ def test_it_is_told_once_and_named_where_a_case_is_slow_by_it(progress: Progress
     assert note.startswith(said)
     assert confirmed.causes == (note,)
     after = confirmed.results
-    assert [each.case for each in after] == [each.case for each in results]
-    folded = {each.case for each in after if each.cause}
+    assert [result.case for result in after] == [result.case for result in results]
+    folded = {result.case for result in after if result.cause}
     assert folded <= beyond(after) <= beyond(results)
     assert len(folded) > 0.8 * len(beyond(results))
 
@@ -124,7 +124,7 @@ def test_it_is_told_once_and_named_where_a_case_is_slow_by_it(progress: Progress
 def test_a_cause_accuses_no_case_whose_own_fresh_launches_are_fine(progress: Progress, monkeypatch):
     """Every second case is as ever when it is measured again, and the cause is still there."""
     results, catalog = slower_night()
-    fine = {each.case for each in results[::2]}
+    fine = {result.case for result in results[::2]}
     measure, _ = fresh(results, monkeypatch, lambda one: 1.0 if one in fine else 1.4)
     (cause,) = common_cause.find_common_causes(results, catalog, {})
     assume_shown = {case: 1.2 for case in cause.probe_cases}
@@ -135,7 +135,7 @@ def test_a_cause_accuses_no_case_whose_own_fresh_launches_are_fine(progress: Pro
     assert confirmed.causes
     slow = beyond(results)
     assert slow & fine and slow - fine
-    cleared = {each.case for each in confirmed.results if each.verdict == Verdict.CLEARED}
+    cleared = {result.case for result in confirmed.results if result.verdict == Verdict.CLEARED}
     assert cleared == slow & fine
     assert beyond(confirmed.results) == slow - fine
 
@@ -146,7 +146,8 @@ def test_what_sticks_out_is_confirmed_by_itself(progress: Progress, monkeypatch)
     results[5] = judged(bad, catalog, 2 * results[5].reference)
     measure, _ = fresh(results, monkeypatch, lambda one: 2.0 if one == bad else 1.07)
     after = {
-        each.case: each for each in confirm_slow_cases(results, [], catalog, SITE, measure, progress).results
+        result.case: result
+        for result in confirm_slow_cases(results, [], catalog, SITE, measure, progress).results
     }
     assert after[bad].verdict == Verdict.REGRESSED
     assert "fresh launches" in after[bad].reason
@@ -161,18 +162,18 @@ def test_what_fresh_launches_do_not_show_leaves_each_case_to_itself(progress, mo
     assert not confirmed.causes
     (note,) = progress.notes
     assert note.endswith("fresh launches do not show it, and each case stands by itself")
-    assert {each.case for each in after if each.verdict == Verdict.CLEARED} == beyond(results)
+    assert {result.case for result in after if result.verdict == Verdict.CLEARED} == beyond(results)
     assert not beyond(after)
     assert len(asked) == 1
 
 
 def test_a_shift_within_all_bands_is_measured_again_too(progress: Progress, monkeypatch):
     results, catalog = slower_night()
-    results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
+    results = [replace(result, verdict=Verdict.PASS, reason="") for result in results]
     measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
     confirmed = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
-    assert asked and [each.launches for each in asked] == list(PASSES)[: len(asked)]
-    assert max(len(each.choice[AGAIN]) for each in asked) <= common_cause.PROBE_CASES
+    assert asked and [selection.launches for selection in asked] == list(PASSES)[: len(asked)]
+    assert max(len(selection.choice[AGAIN]) for selection in asked) <= common_cause.PROBE_CASES
     assert len(confirmed.causes) == 1 and not beyond(confirmed.results)
 
 
@@ -183,7 +184,7 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
 ):
     results, catalog = slower_night()
     if within_bands:
-        results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
+        results = [replace(result, verdict=Verdict.PASS, reason="") for result in results]
     (cause,) = common_cause.find_common_causes(results, catalog, {})
     measure, _ = fresh(results, monkeypatch, lambda _: 1.07)
 
@@ -203,11 +204,11 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
 def test_the_cases_of_a_cause_are_one_group():
     results, catalog = slower_night()
     told = retest.name_confirmed_causes(results, common_cause.find_common_causes(results, catalog, {}))
-    after = [replace(each, reason="another sentence") for each in told]
-    named = [each for each in after if each.verdict == Verdict.REGRESSED]
-    shared = [each for each in named if each.cause]
+    after = [replace(result, reason="another sentence") for result in told]
+    named = [result for result in after if result.verdict == Verdict.REGRESSED]
+    shared = [result for result in named if result.cause]
     assert len(shared) > 50
-    groups = [each for each in group_cases(named) if each.results[0].cause]
+    groups = [group for group in group_cases(named) if group.results[0].cause]
     (together,) = groups
     assert len(together.results) == len(shared)
     assert together.reason.startswith("common cause: cpu: everything 7% slower")
@@ -224,15 +225,15 @@ def query_commands(nights: Sequence[tuple[str, float, str]], cause: common_cause
             "session": started,
             "started_utc": started if "T" in started else f"{started}T01:00:00Z",
             "mode": "nightly",
-            "key": each.case.key,
+            "key": member.case.key,
             "verdict": "pass",
-            "value": factor * each.result.reference,
+            "value": factor * member.result.reference,
             "unit": "s",
             "hosts": hosts,
         }
         | other
         for started, factor, hosts in nights
-        for each in cause.members
+        for member in cause.members
     ]
     return pl.DataFrame(
         rows, schema=dict.fromkeys(common_cause_onset.COLUMNS, pl.String) | {"value": pl.Float64}

@@ -180,7 +180,7 @@ def history(*minutes: float) -> suspicion.SessionHistory:
 
 def logs(some: suspicion.SessionHistory, **how) -> list[float]:
     reference = replace(REFERENCE, since=how.pop("since", ""))
-    return [each.log for each in some.find_run(ONE, reference, before=at(0), **how)]
+    return [value.log for value in some.find_run(ONE, reference, before=at(0), **how)]
 
 
 def test_sessions_count_that_lie_twenty_minutes_apart_the_newest_first():

@@ -68,9 +68,9 @@ def test_a_launch_with_other_objects_than_its_reference_is_not_comparable(
     catalog = book_of(behind)
     results = evaluate_launches([launch], catalog, "local")
     (path,) = {each.path.name for each in catalog.sets.values()}
-    verdicts = {each.verdict for each in results}
+    verdicts = {result.verdict for result in results}
     assert verdicts == ({Verdict.NOT_COMPARABLE} if told else {Verdict.PASS})
-    assert {each.reason.startswith(told.format(path)) for each in results} == {True}
+    assert {result.reason.startswith(told.format(path)) for result in results} == {True}
 
 
 UCX = {"name": "ucx", "path": "/opt/mpich/lib/libucp.so.0", "version": "1.20.1", "text": "0123456789abcdef"}
@@ -84,7 +84,7 @@ def judge_below(folder: Path, ours: Any, theirs: Any, **launch: Any) -> set[tupl
         finished(folder / name, run={} if each is None else {BELOW_RECORD: each}, **more)
         for name, each, more in (("ours", ours, launch), ("theirs", theirs, {}))
     )
-    return {(each.verdict, each.reason) for each in evaluate_launches([made], book_of(behind), "local")}
+    return {(result.verdict, result.reason) for result in evaluate_launches([made], book_of(behind), "local")}
 
 
 @pytest.mark.parametrize(

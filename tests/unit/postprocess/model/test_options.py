@@ -40,8 +40,10 @@ def test_no_option_of_the_parser_that_the_checks_are_told_is_left_out():
     others |= {"family"}  # which stands for names of routines
     others |= {"failed"}  # which takes all options from another session
     others |= {"junit", "openmetrics", "on_failure"}
-    (commands,) = (each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
-    run = {each.dest for each in commands.choices["run"]._actions}
+    (commands,) = (
+        action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    run = {action.dest for action in commands.choices["run"]._actions}
     assert {option.name for option in options.OPTIONS} == run - others
 
 
@@ -49,11 +51,11 @@ def test_what_chooses_is_a_part_of_a_case_of_the_same_kind():
     for option in options.CHOOSING:
         assert type(option.value_of(case())) is option.kind
     measured = {option.part for option in options.CHOOSING}
-    assert {each.name for each in fields(Case)} - measured == {"system", "environment"}
+    assert {field.name for field in fields(Case)} - measured == {"system", "environment"}
 
 
 def test_flags_variables_and_parts_are_each_named_once():
-    for names in zip(*((each.flag, each.variable) for each in options.OPTIONS), strict=True):
+    for names in zip(*((option.flag, option.variable) for option in options.OPTIONS), strict=True):
         assert len({*names}) == len(options.OPTIONS)
 
 

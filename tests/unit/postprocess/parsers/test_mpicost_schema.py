@@ -62,10 +62,10 @@ def test_every_pair_is_kept_as_written(tmp_path):
     path = samples.write(tmp_path / "a", records)
     (case,) = read_launch(path).cases
     assert case.variable == "tournament@1_8"
-    assert tuple((each.a, each.b) for each in case.pairs) == GAMES
+    assert tuple((time.a, time.b) for time in case.pairs) == GAMES
     for each, written in zip(case.pairs, records[1]["pairs"], strict=True):
         assert each.t.tolist() == written["t"]
-    assert np.max([each.t for each in case.pairs], axis=0).tolist() == case.t_max.tolist()
+    assert np.max([time.t for time in case.pairs], axis=0).tolist() == case.t_max.tolist()
 
 
 def test_other_routines_have_no_pairs(tmp_path, refused):
@@ -241,5 +241,5 @@ def test_what_cannot_be_is_refused(tmp_path: Path, run: dict, case: dict, said: 
 
 
 def test_how_long_a_loop_lasts_is_a_part_of_the_method():
-    short, long = (method_of({**LOOP, "loop_seconds": each}, exact=True) for each in (0.01, 0.1))
+    short, long = (method_of({**LOOP, "loop_seconds": value}, exact=True) for value in (0.01, 0.1))
     assert short != long and "loop_seconds" not in method_of({}, exact=True)

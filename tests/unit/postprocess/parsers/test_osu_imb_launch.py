@@ -69,7 +69,7 @@ def test_a_start_of_osu_gives_every_planned_case_its_value(tmp_path: Path):
     launch = start()
     leave(tmp_path, launch, osu_text())
     records = read_benchmarks(launch, tmp_path)
-    assert set(records.measurements) == {each.variable for each in launch.cases}
+    assert set(records.measurements) == {case.variable for case in launch.cases}
     found = records.measurements["allreduce_sum_16"]
     assert (found.value, found.unit) == (pytest.approx(2.5e-6), "s")
     assert found.headline == pytest.approx(5e-6)
@@ -101,7 +101,7 @@ def test_what_the_witness_measured_from_core_to_core_is_of_every_case(tmp_path: 
         seen = witnessed(program=launch.executable, core_latency=latency)
         leave(tmp_path, launch, osu_text(), witness=seen)
         found = read_benchmarks(launch, tmp_path).measurements.values()
-        return {each.core_latency for each in found}
+        return {measurement.core_latency for measurement in found}
 
     assert measured(5e-8) == {CoreLatency(None, 5e-8)}
     with pytest.raises(RecordError, match=r"core_latency: 0\.0 is not 1e-10 to 0\.001"):
@@ -119,7 +119,7 @@ def test_a_start_of_imb_gives_the_cases_of_all_its_tables(tmp_path: Path):
         "uniband_1024": (900.0, MEGABYTES),
     }
     assert records.run["version"] == "2021.11"
-    assert {each.best for each in records.measurements.values()} == {None}
+    assert {measurement.best for measurement in records.measurements.values()} == {None}
     assert assess_launch(IMB_START, tmp_path).verdict is None
 
 
@@ -151,7 +151,7 @@ def test_a_start_with_threads_is_of_the_sizes_of_one_of_them(tmp_path: Path):
     leave(tmp_path, launch, text)
     assert assess_launch(launch, tmp_path).reason == ""
     records = read_benchmarks(launch, tmp_path)
-    assert set(records.measurements) == {each.variable for each in launch.cases}
+    assert set(records.measurements) == {case.variable for case in launch.cases}
     assert THREADS not in records.run["method"]  # one file of references has cases with threads and without
 
 
@@ -178,7 +178,7 @@ def test_a_start_on_files_is_judged_with_and_without_its_waits(tmp_path: Path):
     leave(tmp_path, launch, before + "\n" + rest[rest.index("\n# All processes") :])
     assert assess_launch(launch, tmp_path).reason == ""
     found = read_benchmarks(launch, tmp_path).measurements
-    assert set(found) == {each.variable for each in launch.cases}
+    assert set(found) == {case.variable for case in launch.cases}
     assert found["c_write_shared_8"].value > found["c_write_shared.aggregate_8"].value
 
 
@@ -240,7 +240,7 @@ def test_a_size_that_did_not_come_is_incomplete_and_named(tmp_path: Path, declar
     launch = start()
     for size in (4, 8, 16):
         left = {each: row for each, row in rows().items() if each != size}
-        missing = next(each for each in launch.cases if each.bytes == size)
+        missing = next(case for case in launch.cases if case.bytes == size)
         verdict, reason = assessed(tmp_path, launch, osu_text(rows=left))
         assert reason == f"{launch.output(tmp_path)}: missing from the output: {missing.key}"
         declared.check_case(verdict, reason)
@@ -346,7 +346,7 @@ def test_a_quantile_that_contradicts_its_mean_is_incorrect(tmp_path, unit: str, 
 )
 def test_a_quantile_of_the_first_of_several_pairs_is_not_held_against_the_mean_of_all(ranks, processes, held):
     world = {"processes": processes, "per_node": processes}
-    launch = start(cases=tuple(replace(each, **world) for each in start().cases))
+    launch = start(cases=tuple(replace(case, **world) for case in start().cases))
     row = TableRow(8, {TAILS[0]: 3.5, "Avg Latency(us)": 2.4, "Max Latency(us)": 3.0}, None)
     with pytest.raises(RecordError, match="contradicts") if held else nullcontext():
         check_quantile(replace(ALLREDUCE, ranks=ranks), row, launch, "a table")
@@ -429,7 +429,7 @@ def test_wrong_data_is_named_whatever_the_exit_code(tmp_path, code: str | None, 
 def test_a_row_that_failed_names_why_its_size_is_missing(tmp_path, why: str, declared):
     text = imb_tables(PingPong={8: PING_ROWS[8], 1024: (why,)})
     verdict, reason = assessed(tmp_path, IMB_START, text)
-    key = next(each.key for each in IMB_START.cases if each.variable == "pingpong@1_1024")
+    key = next(case.key for case in IMB_START.cases if case.variable == "pingpong@1_1024")
     assert f"missing from the output: {key} (line " in reason
     assert why.split(";")[0] in reason
     declared.check_case(verdict, reason)
@@ -485,8 +485,8 @@ def test_one_start_that_hangs_or_crashes_or_lies_hurts_its_own_cases_alone(tmp_p
     leave(tmp_path, launches[2], None, witness=[], code="139\n")
     leave(tmp_path, launches[3], osu_text(rows=rows(Validation="Fail")))
     found = after(tmp_path, launches, result="fail", phase="performance", reason="timeout: a: ...")
-    assert [str(each.verdict or "") for each in found] == ["timeout", "", "crashed", "incorrect"]
-    assert set(found[1].records.measurements) == {each.variable for each in launches[1].cases}
+    assert [str(outcome.verdict or "") for outcome in found] == ["timeout", "", "crashed", "incorrect"]
+    assert set(found[1].records.measurements) == {case.variable for case in launches[1].cases}
 
 
 def test_of_a_job_that_ran_into_its_limit_what_never_ended_is_a_timeout(tmp_path: Path):
@@ -497,10 +497,10 @@ def test_of_a_job_that_ran_into_its_limit_what_never_ended_is_a_timeout(tmp_path
     leave(tmp_path, launches[2], osu_text(rows={}), witness=[], code=None)
     said = {"result": "fail", "phase": "run", "reason": "job error: job timed out (600.1s > 600s)"}
     found = after(tmp_path, launches, **said)
-    assert [str(each.verdict) for each in found] == ["incomplete", "crashed", "timeout"]
+    assert [str(outcome.verdict) for outcome in found] == ["incomplete", "crashed", "timeout"]
     assert "its job ran into its limit of 600 s and ReFrame checked no value" in found[0].reason
     assert "no end within the 600 s of its job" in found[2].reason
-    assert {each.records for each in found} == {None}
+    assert {outcome.records for outcome in found} == {None}
 
 
 def test_the_job_of_a_single_start_that_ran_into_its_limit_is_a_timeout_whatever_it_left(tmp_path):

@@ -67,7 +67,7 @@ def test_what_fails_as_expected_keeps_its_verdict_and_counts_as_healthy(tmp_path
 @pytest.mark.parametrize(
     "result",
     [
-        *(slow(verdict=each) for each in Verdict if each is not Verdict.REGRESSED),
+        *(slow(verdict=verdict) for verdict in Verdict if verdict is not Verdict.REGRESSED),
         *(slow(1.51), slow(routine="barrier")),
         *(replace(slow(), reference=None), replace(slow(), value=None)),
     ],
@@ -210,9 +210,9 @@ def test_what_a_common_cause_slows_is_not_excused_and_its_rows_say_so(tmp_path: 
     measured = night(random, cases(), catalog, quiet, lambda _: 0.07)
     causes = find_common_causes(measured, catalog, {})
     named = retest.name_confirmed_causes(measured, causes)
-    after = [replace(each, reason=f"another sentence; {each.reason}") for each in named]
-    failing = [each for each in after if each.cause]
-    rows = [{key: str(getattr(each.case, key)) for key in KEYS} for each in failing]
+    after = [replace(result, reason=f"another sentence; {result.reason}") for result in named]
+    failing = [result for result in after if result.cause]
+    rows = [{key: str(getattr(result.case, key)) for key in KEYS} for result in failing]
     path = written(tmp_path, *rows)
     known, problems = decisions.parse_expected_file(path, TODAY)
     assert not problems and 0 < len(failing) < len(after)

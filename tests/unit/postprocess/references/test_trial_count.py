@@ -24,7 +24,7 @@ from tests.support.request import ask
 def write(root: Path, environment: str = PLACE[2], **method) -> Path:
     """A reference file that was measured by this method."""
     path = reference_file.locate_references(root, *PLACE[:2], environment)
-    known = [Reference(each, 1e-6, 0.02, 20) for each in CASES]
+    known = [Reference(case, 1e-6, 0.02, 20) for case in CASES]
     reference_file.write_references(path, known, origin_of(method={"suite_version": "0.1.0", **method}))
     return path
 

@@ -38,26 +38,30 @@ def test_junit_has_every_case_and_what_each_failure_says(summary: SessionSummary
     path.write_text(format_junit(summary))
     (suite,) = junitparser.JUnitXml.fromfile(str(path))
     read = {case.name: case for case in suite}
-    assert read.keys() == {each.case.key for each in summary.results}
+    assert read.keys() == {result.case.key for result in summary.results}
     failed = {name for name, case in read.items() if case.is_failure}
-    assert failed == {each.case.key for each in summary.failed} and suite.failures == len(failed)
+    assert failed == {result.case.key for result in summary.failed} and suite.failures == len(failed)
     skipped = {name for name, case in read.items() if case.is_skipped}
     silent = (Verdict.SKIPPED, Verdict.PROVISIONAL)
-    assert skipped == {each.case.key for each in summary.results if each.verdict in silent}
-    for place in {LaunchPlace.of(each.case) for each in summary.results}:
-        shares = [read[each.case.key].time for each in summary.results if LaunchPlace.of(each.case) == place]
+    assert skipped == {result.case.key for result in summary.results if result.verdict in silent}
+    for place in {LaunchPlace.of(result.case) for result in summary.results}:
+        shares = [
+            read[result.case.key].time for result in summary.results if LaunchPlace.of(result.case) == place
+        ]
         jobs = {
-            each.directory: each.seconds for each in summary.launches if LaunchPlace.of_launch(each) == place
+            launch.directory: launch.seconds
+            for launch in summary.launches
+            if LaunchPlace.of_launch(launch) == place
         }
         assert sum(filter(None, shares)) == pytest.approx(sum(jobs.values()), abs=0.05), place
-    slow = next(each for each in summary.results if each.verdict is Verdict.REGRESSED)
+    slow = next(result for result in summary.results if result.verdict is Verdict.REGRESSED)
     (told,) = read[slow.case.key].result
     text = render_terminal(summary, 0, terminal=False)
     lines, sentences = text.splitlines(), " ".join(text.split())
     assert (told.type, f" why: {told.message} again: " in sentences) == ("regressed", True)
     assert [line.partition(": ")[0] for line in told.text.splitlines()] == ["band", "again"]
     assert f"  {told.text.splitlines()[1]}" in lines
-    doubtful = next(each for each in summary.outliers if each.verdict is Verdict.CLEARED)
+    doubtful = next(outlier for outlier in summary.outliers if outlier.verdict is Verdict.CLEARED)
     assert read[doubtful.case.key].system_out.startswith("cleared: ")
 
 
@@ -75,11 +79,11 @@ def test_openmetrics_has_every_case(summary: SessionSummary):
     }
     healthy = families["plumbline_case_healthy"]
     assert len(healthy) == len(summary.results)
-    assert {Verdict.SUSPECT, Verdict.PROVISIONAL} <= {each.verdict for each in summary.results}
-    unsure = sum(each.verdict is Verdict.SUSPECT for each in summary.results)
+    assert {Verdict.SUSPECT, Verdict.PROVISIONAL} <= {result.verdict for result in summary.results}
+    unsure = sum(result.verdict is Verdict.SUSPECT for result in summary.results)
     assert sum(sample.value == 0 for sample in healthy) == len(summary.failed) + unsure
     told = families["plumbline_case_detectable"]
-    assert len(told) == sum(each.detectable is not None for each in summary.results)
+    assert len(told) == sum(result.detectable is not None for result in summary.results)
     assert sum(each.value for each in families["plumbline_cases"]) == len(summary.results)
 
 
@@ -120,7 +124,7 @@ def list_queries() -> list[str]:
 
 def test_each_metric_and_label_of_the_dashboard_is_exported(summary: SessionSummary):
     """And each metric that is exported is in a panel."""
-    moments = dict.fromkeys((each.case for each in summary.results), 1.7e9)
+    moments = dict.fromkeys((result.case for result in summary.results), 1.7e9)
     text = format_openmetrics(summary, {"cpu": PartitionNodes(3, 1)}, moments)
     families = {
         family.name: {name for sample in family.samples for name in sample.labels}
@@ -137,6 +141,6 @@ def test_each_metric_and_label_of_the_dashboard_is_exported(summary: SessionSumm
             if label.strip()
         }
         assert metrics and metrics <= families.keys(), query
-        assert all(labels <= families[each] for each in metrics), query
+        assert all(labels <= families[metric] for metric in metrics), query
         asked |= metrics
     assert asked == families.keys()

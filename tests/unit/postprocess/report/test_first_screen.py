@@ -34,7 +34,7 @@ def test_a_suspect_case_waits_and_no_reference_is_calibrated(bad):
     one = replace(one, verdict=Verdict.SUSPECT, reason="slow again", value=9 * one.value)
     two = replace(two, verdict=Verdict.NO_REFERENCE, reason="no reference")
     proposals = view.propose_next(replace(bad, results=(one, two)))
-    commands = [each.command for each in proposals]
+    commands = [proposal.command for proposal in proposals]
     assert commands[:2] == ["./plumbline calibrate", "./plumbline confirm"]
     assert "Nights decide on 1 suspect case; or measure again 20 minutes" in proposals[1].why
 
@@ -51,7 +51,7 @@ def test_a_calibration_is_advised_only_for_what_nothing_else_mends(bad):
     told = "1 case cannot be compared with the reference: do what the reason says, then measure again"
     assert (again.why, again.command) == (told, f"./plumbline run --failed {bad.session}:1")
     proposals = view.propose_next(replace(bad, results=(astray,)))
-    assert not any("calibrate" in each.command for each in proposals)
+    assert not any("calibrate" in proposal.command for proposal in proposals)
 
 
 def test_a_calibration_is_advised_for_the_site_that_was_measured(bad):
@@ -105,7 +105,7 @@ def test_what_is_proposed_is_of_the_same_selection(options: str, night: str | No
     missing = replace(quiet.results[0], verdict=Verdict.NO_REFERENCE, reason="no reference")
     command = ("./plumbline", "run", *options.split())
     summary = replace(quiet, results=(missing, *blind[1:]), command=command)
-    told = {each.command.partition(" --")[0]: each.command for each in view.propose_next(summary)}
+    told = {proposal.command.partition(" --")[0]: proposal.command for proposal in view.propose_next(summary)}
     assert told["./plumbline calibrate"] == f"./plumbline calibrate {calibration}"
     assert told.get("./plumbline nightly") == (night and f"./plumbline nightly {night}")
 
@@ -113,8 +113,8 @@ def test_what_is_proposed_is_of_the_same_selection(options: str, night: str | No
 def test_a_night_after_a_part_of_a_session_has_no_cost():
     quiet = parse_summary(samples.healthy_night(samples.few_cases()[:5]).document())
     again = replace(quiet, command=("./plumbline", "run", "--failed", "20261121T090000Z-4711:1"))
-    assert [each.cost for each in view.propose_next(again)] == [""]
-    assert all(each.cost.endswith(" a night") for each in view.propose_next(quiet))
+    assert [proposal.cost for proposal in view.propose_next(again)] == [""]
+    assert all(proposal.cost.endswith(" a night") for proposal in view.propose_next(quiet))
 
 
 def test_what_selects_is_what_the_commands_have_for_it():

@@ -134,7 +134,7 @@ def test_fresh_launches_leave_the_decision_to_their_session(night):
     fresh = replace(night, mode="nightly-fresh", results=(slow,), exit_status=0, strict=False, causes=())
     told = "1 of 1 case suspect: the session that these fresh launches were taken for decides"
     assert first_screen.conclude_session(fresh, ()) == ("fair", told)
-    assert not [each for each in first_screen.propose_next(fresh) if "confirm" in each.command]
+    assert not [proposal for proposal in first_screen.propose_next(fresh) if "confirm" in proposal.command]
 
 
 def test_a_common_cause_alone_is_told_as_what_failed(night):
@@ -206,7 +206,7 @@ def test_only_what_was_held_against_something_is_counted():
 def test_one_line_tells_what_is_called_tonight_and_soon():
     limits = (0.1, 0.05, 0.05), (0.3, 0.1, 0.1), (1.5, 0.5, 0.1), (None, None, None)
     names = ("detectable", "detectable_soon", "detectable_learned")
-    some = [replace(result(8), **dict(zip(names, each, strict=True))) for each in limits]
+    some = [replace(result(8), **dict(zip(names, limit, strict=True))) for limit in limits]
     tonight = "called from tonight on, of 4 cases: 2 times slower in 2, 50% in 2, 20% in 1, 10% in 1"
     assert overview.summarise_sensitivity(some) == (
         f"{tonight}; if it lasts three nights: 50% in 3, 20% in 2, 10% in 2; "
@@ -222,7 +222,7 @@ def test_the_report_and_the_terminal_tell():
     night = samples.bad_night(samples.few_cases()[::5])
     summary = parse_summary(night.document())
     found = overview.assess_sensitivity(summary)
-    assert sum(each.cases for each in found.programs) == sum(each.cases for each in found.rows)
+    assert sum(program.cases for program in found.programs) == sum(row.cases for row in found.rows)
     assert found.line in " ".join(terminal.render_terminal(summary, 200, False).split())
     (*_, worst) = (each for each in found.worst if each.detectable)
     html, markdown = (session_report.render_html(summary, {}), session_report.render_markdown(summary))

@@ -284,7 +284,7 @@ def test_what_was_found_before_is_not_new_again(bad):
     suspect = replace(suspect, verdict=Verdict.SUSPECT)
     summary = replace(summary, results=(slow, other, suspect))
     night = Night("2026-11-20", "regressed", "s", 1e-6, 1e-6, None)
-    nights = {each.case.key: (night, night) for each in (slow, other, suspect)}
+    nights = {result.case.key: (night, night) for result in (slow, other, suspect)}
     news = find_news(summary, Past(nights))
     assert news.day == "2026-11-20"
     told = {each.what: each.results for each in news.items}

@@ -58,10 +58,10 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_program_of_which_nothing_ran_has_no_row_unless_that_fails(three, strict):
     left = [
-        replace(each, verdict=Verdict.SKIPPED, reason="no Spack", value=None)
-        if each.case.program == "osu"
-        else each
-        for each in three.results
+        replace(result, verdict=Verdict.SKIPPED, reason="no Spack", value=None)
+        if result.case.program == "osu"
+        else result
+        for result in three.results
     ]
     text = tables.render_terminal(replace(three, results=tuple(left), strict=strict), 80, False)
     table = text[: text.index("\n\n")].splitlines()
@@ -90,7 +90,7 @@ def test_each_failed_case_is_there_and_each_reason_once(bad):
     for result in bad.failed:
         assert len(re.findall(rf"{re.escape(result.case.key)}$", text, re.M)) == 1
     groups = list_numbered_groups(bad)
-    assert {each.failed for each in groups} == {True, False}
+    assert {group.failed for group in groups} == {True, False}
     for number, each in enumerate(groups, 1):
         reason = sanitize_line(each.group.reason)
         assert not reason or unwrapped(text).count(unwrapped(reason)) == 1
@@ -127,18 +127,18 @@ def test_a_case_takes_three_lines_of_a_terminal():
 def test_cases_of_one_reason_are_counted_and_the_first_few_listed_but_in_a_pipe_all_that_failed():
     night = samples.bad_night(samples.few_cases())
     night.results = [
-        replace(each, verdict=Verdict.NOT_COMPARABLE, reason="lib.so is in front", q=None)
-        for each in samples.healthy_night(samples.few_cases()[:9]).results
+        replace(result, verdict=Verdict.NOT_COMPARABLE, reason="lib.so is in front", q=None)
+        for result in samples.healthy_night(samples.few_cases()[:9]).results
     ]
     summary = summary_of(night)
     lines = COLOUR.sub("", tables.render_terminal(summary, 80, True)).splitlines()
     assert "not-comparable  9 cases" in lines and "    and 4 more" in lines
     assert lines.count("  why: lib.so is in front") == 1
     whole = tables.render_terminal(summary, 80, False)
-    assert all(f"    {each.case.key}\n" in whole for each in night.results)
-    night.results = [replace(each, verdict=Verdict.CLEARED, value=1.0) for each in night.results]
+    assert all(f"    {result.case.key}\n" in whole for result in night.results)
+    night.results = [replace(result, verdict=Verdict.CLEARED, value=1.0) for result in night.results]
     short = tables.render_terminal(summary_of(night), 80, False)
-    assert sum(each.case.key in short for each in night.results) == 5
+    assert sum(result.case.key in short for result in night.results) == 5
 
 
 def test_notes_that_were_said_are_not_printed_again(bad):
@@ -190,7 +190,7 @@ def test_what_is_not_listed_is_counted_and_can_be_found(large, terminal, monkeyp
     heads = len(re.findall(r"^  again: ", text, re.M))
     assert heads <= (tables.MOST_IN_TERMINAL if terminal else 100)
     outside = [line for line in text.splitlines() if line.startswith("and ")]
-    listed = sum(len(each.results) for each in groups if each.results[0].case.key in text)
+    listed = sum(len(group.results) for group in groups if group.results[0].case.key in text)
     if listed == named:
         assert outside == []
     else:
@@ -219,11 +219,11 @@ def test_notes_and_reasons_for_skipping_are_printed(bad):
 
 def test_the_worst_comes_first(bad):
     groups = overview.list_groups(bad)
-    words = [f"{each.verdict} {len(each.results)}" for each in groups]
+    words = [f"{group.verdict} {len(group.results)}" for group in groups]
     assert words[:5] == ["incorrect 1", "timeout 6", "regressed 1", "regressed 1", "regressed 1"]
     text = tables.render_terminal(bad, 80, False)
     heads = re.findall(r"^(incorrect|timeout|regressed|fast|cleared)  ", text, re.M)
-    assert heads == [str(each.verdict) for each in groups]
+    assert heads == [str(group.verdict) for group in groups]
 
 
 def test_sentences_of_a_pipe_have_80_columns_and_commands_are_whole(bad):
@@ -317,7 +317,7 @@ def test_hostile_text_is_shown_and_not_obeyed(terminal):
 def test_first_verdicts_name_what_is_slow_and_end_without_an_exit_status(bad):
     """Only the whole session has one."""
     first, whole = (tables.render_terminal(bad, 80, False, first=True), tables.render_terminal(bad, 80, False))
-    slow = [each.case.key for each in bad.results if each.verdict == Verdict.REGRESSED]
+    slow = [result.case.key for result in bad.results if result.verdict == Verdict.REGRESSED]
     assert slow and all(key in first for key in slow)
     assert "exit status" in whole and "exit status" not in first
     assert first.splitlines()[-3].startswith("mpicost: 738 cases: ")

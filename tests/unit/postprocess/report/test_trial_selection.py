@@ -57,7 +57,7 @@ def test_trials_of_launches_are_those_that_the_store_gives_back(tmp_path):
     own = trial_selection.select_launch_trials(launches)
     assert own.keys() == stored.keys() == {case.key for case in done[0].launch.cases}
     for key, trials in own.items():
-        assert [each.launch for each in trials] == [4, 5, 6, 7, 8, 9]
+        assert [trial.launch for trial in trials] == [4, 5, 6, 7, 8, 9]
         for one, other in zip(trials, stored[key], strict=True):
             assert_array_equal(one.times, other.times)
             assert_array_equal(one.late, other.late)

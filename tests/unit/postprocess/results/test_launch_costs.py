@@ -112,7 +112,7 @@ def test_the_starts_of_a_job_are_one_job_and_take_its_time_once(work: WorkDirect
         {"program": "osu", "start": name, "cases": 20, "directory": "stage/osu"} for name in ("bw", "bibw")
     ]
     path = leave_timed_session(work.sessions / FIRST)
-    edit_launches(path, lambda only: [only, *(only | each for each in starts)])
+    edit_launches(path, lambda only: [only, *(only | start for start in starts)])
     assert launch_costs.read_job_seconds(work) == {job().key: SECONDS, together.key: SECONDS}
 
 

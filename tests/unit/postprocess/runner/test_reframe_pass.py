@@ -213,7 +213,7 @@ def test_what_reframe_does_not_report_is_incomplete(reframe: ReframeDriver, prog
         leave(reframe.session, launch, record.launch())
     play(reframe, report=[RUN])
     outcomes = [each.outcome for each in reframe_pass.run_plan(reframe, SITE, launches, progress).finished]
-    assert [str(each.verdict or "") for each in outcomes] == ["", "incomplete", "incomplete"]
+    assert [str(outcome.verdict or "") for outcome in outcomes] == ["", "incomplete", "incomplete"]
     assert outcomes[1].reason == "planned, but ReFrame did not run it"
 
 
@@ -239,7 +239,7 @@ def test_a_launch_whose_program_did_not_build_says_so_and_others_run(reframe, pr
     there = {"environ": name, "dependencies_actual": [["build", "local:cpu", name]]}
     play(reframe, report=[*UNBUILT, BUILD | there, RUN | there])
     outcomes = [
-        each.outcome for each in reframe_pass.run_plan(reframe, SITE, [planned(), other], progress).finished
+        launch.outcome for launch in reframe_pass.run_plan(reframe, SITE, [planned(), other], progress).finished
     ]
     assert str(outcomes[0].verdict) == "incomplete"
     assert outcomes[0].reason.startswith("the build failed: no compiler")
@@ -270,7 +270,7 @@ def test_what_runs_again_is_planned_by_the_run_itself(reframe: ReframeDriver, pr
     play(reframe, checks_plan(reframe, "--run"), report=[BUILD, RUN])
     launches, done = reframe_pass.run_again(reframe, SITE, progress)
     assert launches == [planned()]
-    assert [each.outcome.verdict for each in done.finished] == [None]
+    assert [launch.outcome.verdict for launch in done.finished] == [None]
     assert actions(reframe) == ["--run"]
 
 
@@ -302,7 +302,7 @@ def test_a_reframe_that_leaves_no_report_when_it_runs_again_fails_every_launch(r
     play(reframe, checks_plan(reframe, "--run", "--dry-run"))
     launches, done = reframe_pass.run_again(reframe, SITE, progress)
     assert launches == [planned()]
-    assert [str(each.outcome.verdict) for each in done.finished] == ["incomplete"]
+    assert [str(launch.outcome.verdict) for launch in done.finished] == ["incomplete"]
     assert actions(reframe) == ["--run", "--dry-run"]
 
 

@@ -175,7 +175,7 @@ def build_by(program: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> lis
 
 def test_builds_run_beside_each_other(folder, monkeypatch):
     outcomes = build_by(MEET, folder, monkeypatch)
-    assert [each.done and each.done.place for each in outcomes] == list(MPIS)
+    assert [outcome.done and outcome.done.place for outcome in outcomes] == list(MPIS)
     for name in MPIS:
         assert (folder / f"{name}.osu" / building.LOG).read_text() == "all have begun: 2\n"
 
@@ -187,9 +187,9 @@ def test_build_that_fails_says_why(folder, monkeypatch, without_source):
     kind += f"""p.write_text('{{"without_source": {str(without_source).lower()}}}'); """
     program = f"import sys; {kind}print('and so on', flush=True); sys.exit('no such compiler')"
     outcomes = build_by(program, folder, monkeypatch)
-    assert [each.environment for each in outcomes] == list(MPIS)
-    for each in outcomes:
-        told = (each.done, each.problem, each.without_source)
+    assert [outcome.environment for outcome in outcomes] == list(MPIS)
+    for outcome in outcomes:
+        told = (outcome.done, outcome.problem, outcome.without_source)
         assert told == (None, "no such compiler", without_source)
 
 

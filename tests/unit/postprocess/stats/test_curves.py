@@ -36,7 +36,7 @@ def test_two_changes_are_found_among_powers_of_two():
     middle = curves.Segment(1024, 16384, 3e-6, 0.9e-9)
     small = curves.Segment(0, 512, 1.2e-6, 0.5e-9)
     found = curves.fit_segments(LINE_SIZES, times(LINE_SIZES, small, middle, RENDEZVOUS, noise=0.01))
-    assert [each.first for each in found] == [0, 1024, 32768]
+    assert [segment.first for segment in found] == [0, 1024, 32768]
 
 
 @pytest.mark.parametrize("sizes", [LINE_SIZES, FOURS])

@@ -284,11 +284,11 @@ def test_q_is_that_of_benjamini_and_hochberg_in_any_order():
     results = [judged(each, size) for size, each in zip((8, 16, 24, 32, 40), times, strict=True)]
     results.insert(2, CaseResult(replace(HEALTHY, bytes=48), Verdict.CRASHED, "signal 11"))
     told = detection.add_q_values(results)
-    assert [replace(each, q=None) for each in told] == results
+    assert [replace(result, q=None) for result in told] == results
     known = sorted(
-        (p, each.q)
-        for each in told
-        if (p := detection.compute_slow_probability(each)) is not None and each.q is not None
+        (p, result.q)
+        for result in told
+        if (p := detection.compute_slow_probability(result)) is not None and result.q is not None
     )
     assert len(known) == 5
     smallest = math.inf
@@ -302,13 +302,13 @@ def test_one_slow_case_among_many_stands_out_and_chance_does_not():
     healthy = [judged(math.exp(random.normal(0, 0.03)), 8 * n) for n in range(1, 300)]
     *others, slow = detection.add_q_values([*healthy, judged(1.5, 0)])
     assert slow.q < 0.001
-    assert min(each.q for each in others) > 0.05
+    assert min(result.q for result in others) > 0.05
 
 
 def test_a_case_without_a_probability_is_incorrect_and_spoils_no_other():
     odd = replace(judged(1.2, 16), spread=math.nan)
     told = detection.add_q_values([judged(1.1), odd, replace(judged(1.0, 24), value=-1.0)])
-    assert [each.verdict for each in told[1:]] == [Verdict.INCORRECT] * 2
+    assert [result.verdict for result in told[1:]] == [Verdict.INCORRECT] * 2
     found = told[1].reason
     assert found == "cannot be judged: ValueError: nan is no probability; its trials are kept"
     assert told[0].q is not None

@@ -225,7 +225,7 @@ def test_two_places_are_told_apart_and_the_one_of_most_launches_is_first():
 
 
 def test_of_as_many_launches_the_nearer_cores_are_first():
-    assert [each.core_latency for each in launches.group_placements([2e-7, 4e-8])] == [4e-8, 2e-7]
+    assert [placement.core_latency for placement in launches.group_placements([2e-7, 4e-8])] == [4e-8, 2e-7]
 
 
 def test_launches_of_which_nothing_is_known_are_of_one_place():
@@ -237,11 +237,11 @@ def test_launches_of_which_nothing_is_known_are_of_one_place():
 @given(st.lists(st.none() | CORE_TIMES, max_size=30))
 def test_each_launch_is_in_one_place_near_to_another_of_it(latencies: list[float | None]):
     found = launches.group_placements(latencies)
-    assert sorted(number for each in found for number in each.members) == [*range(len(latencies))]
-    sizes = [len(each.members) for each in found]
+    assert sorted(number for placement in found for number in placement.members) == [*range(len(latencies))]
+    sizes = [len(placement.members) for placement in found]
     assert sizes == sorted(sizes, reverse=True)
-    for each in found:
-        times = [latencies[number] for number in each.members]
+    for placement in found:
+        times = [latencies[number] for number in placement.members]
         known = [time for time in times if time is not None]
         assert not known or len(known) == len(times)
         assert not known or max(known) <= launches.REACH**2 * min(known) * (1 + 1e-9)
@@ -270,8 +270,8 @@ def test_other_cores_make_a_call_five_times_as_slow_or_by_the_farther_time():
 
 def test_without_a_time_nothing_is_kept_apart():
     assert launches.locate_case(None) is None and launches.locate_case(CoreLatency(None, None)) is None
-    for each in (CoreLatency(None, 5e-8), CoreLatency(5e-8, None)):
-        assert math.isclose(launches.locate_case(each) or 0, 5e-8)
+    for latency in (CoreLatency(None, 5e-8), CoreLatency(5e-8, None)):
+        assert math.isclose(launches.locate_case(latency) or 0, 5e-8)
     assert launches.is_same_place(None, 1e-7) and launches.is_same_place(1e-7, None)
 
 

@@ -38,7 +38,7 @@ def cases(shift: float, spread: float, number: int = 40, pairs: int = 16, seed: 
 
 
 def verdicts(some, looks=LOOKS):
-    return [each.verdict for each in judge_pairs(some, looks)]
+    return [pair.verdict for pair in judge_pairs(some, looks)]
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_what_is_plain_is_said(shift: float, spread: float, verdict: PairedVerdi
 
 def test_what_scatters_stays_undecided_and_says_how_many_pairs_more() -> None:
     found = judge_pairs(cases(0.0, 0.3), LOOKS)
-    undecided = [each for each in found if each.verdict == PairedVerdict.UNDECIDED]
+    undecided = [result for result in found if result.verdict == PairedVerdict.UNDECIDED]
     assert len(undecided) > 30
-    assert all(each.pairs_more for each in undecided)
-    assert np.median([each.pairs_more for each in undecided]) > 16
+    assert all(result.pairs_more for result in undecided)
+    assert np.median([result.pairs_more for result in undecided]) > 16
 
 
 def test_swapping_the_sides_swaps_the_verdicts() -> None:
@@ -84,7 +84,7 @@ def test_pairs_between_looks_say_nothing() -> None:
     some = cases(0.3, 0.01, pairs=9)
     fewer = [PairedCase(each.differences[:6], MARGIN) for each in some]
     assert verdicts(some) == verdicts(fewer)
-    assert all(each.estimate is None for each in judge_pairs(cases(0.3, 0.01, pairs=5), LOOKS))
+    assert all(pair.estimate is None for pair in judge_pairs(cases(0.3, 0.01, pairs=5), LOOKS))
 
 
 def test_nearly_no_unchanged_case_is_called_slower() -> None:
@@ -136,7 +136,7 @@ def test_pairs_that_do_not_count_keep_no_case_from_the_last_look() -> None:
     some = [PairedCase(tuple(random.normal(0, 0.1, n)), MARGIN) for n in counts]
     slow = [PairedCase(tuple(random.normal(1.1, 0.1, n)), MARGIN) for n in counts[:40] if n < 13]
     assert set(verdicts(slow, (13,))) == {PairedVerdict.UNDECIDED}
-    found = [each.verdict for each in judge_pairs([*some, *slow], (13,), least=6)]
+    found = [pair.verdict for pair in judge_pairs([*some, *slow], (13,), least=6)]
     assert set(found[600:]) == {PairedVerdict.SLOWER}
     assert found[:600].count(PairedVerdict.SLOWER) <= 0.05 * (600 + len(slow)) / 2
     few = PairedCase(tuple(random.normal(1.1, 0.1, 5)), MARGIN)
@@ -204,7 +204,7 @@ def test_pairs_that_are_said_to_decide_do() -> None:
     needed = count_deciding_pairs(spread=0.05, distance=0.03, alpha=0.05)
     generator = np.random.default_rng(3)
     widths = [estimate_paired_ratio(generator.normal(0, 0.05, needed), 0.05) for _ in range(200)]
-    found = np.median([(each.upper - each.lower) / 2 for each in widths])
+    found = np.median([(width.upper - width.lower) / 2 for width in widths])
     assert found == pytest.approx(0.03, rel=0.15)
 
 

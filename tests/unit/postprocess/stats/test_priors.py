@@ -73,7 +73,7 @@ def test_a_case_without_spread_says_nothing_and_is_given_that_of_its_kin():
 
 def test_single_launches_say_nothing_of_a_spread():
     known = {each: Reference(each, CENTER, 0.0, 1) for each in cases(40)}
-    assert all(each.prior is None for each in add_priors(known).values())
+    assert all(reference.prior is None for reference in add_priors(known).values())
 
 
 def test_kin_are_of_one_program_and_one_class_of_sizes():
@@ -105,7 +105,7 @@ def exceeded(launches: int, shared: bool, slower: float = 0.0) -> float:
     logs = random.normal(math.log(CENTER), true[:, None], size=(len(true), launches + 1))
     places = cases(len(true))
     samples = {each: np.exp(row[:-1]).tolist() for each, row in zip(places, logs, strict=True)}
-    known = {each.case: each for each in estimate_references(samples)}
+    known = {reference.case: reference for reference in estimate_references(samples)}
     if shared:
         known = add_priors(known)
     fresh = np.exp(logs[:, -1]) * (1 + slower)

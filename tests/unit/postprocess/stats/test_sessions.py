@@ -121,7 +121,10 @@ def test_healthy_nights_leave_the_band_as_often_as_promised(sessions: int):
         states = 0.03 * random.normal(size=(50, sessions))
         logs = np.repeat(states, 10, axis=1) + 0.015 * random.normal(size=(50, 10 * sessions))
         samples = {each: np.exp(row).tolist() for each, row in zip(cases, logs, strict=True)}
-        found = {each.case: each for each in estimate_references(samples, dict.fromkeys(cases, numbers))}
+        found = {
+            reference.case: reference
+            for reference in estimate_references(samples, dict.fromkeys(cases, numbers))
+        }
         told = add_evidence(found, {each: (samples[each], numbers, ()) for each in cases})
         told = {each: replace(one, prior=Prior(0.015, 100.0)) for each, one in told.items()}
         known_now = add_session_priors(told, TABLE)

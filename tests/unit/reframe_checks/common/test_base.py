@@ -70,8 +70,8 @@ def plan(checks: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 def test_every_start_is_written_down_with_the_limit_of_its_job(tmp_path: Path, plan):
     check = Check([planned(), planned(start="second")])
     plan(check, tmp_path)
-    written = [replace(each, token="") for each in read_plan(tmp_path)]
-    assert written == [replace(each, job_limit=600.0) for each in check.planned]
+    written = [replace(launch, token="") for launch in read_plan(tmp_path)]
+    assert written == [replace(launch, job_limit=600.0) for launch in check.planned]
     assert check.skipped == (False, "")
 
 
@@ -89,9 +89,9 @@ def test_every_launch_has_a_token_of_its_own_which_its_dry_run_chose(tmp_path: P
     for session in (sessions[0], sessions[0], sessions[1]):
         session.mkdir(exist_ok=True)
         plan(Check([planned(), planned(start="second")]), session)
-        tokens.append([each.token for each in read_plan(session)])
+        tokens.append([launch.token for launch in read_plan(session)])
     assert tokens[0] == tokens[1]
-    assert len({*tokens[0], *tokens[2]}) == 4 and all(len(each) == 32 for each in tokens[0])
+    assert len({*tokens[0], *tokens[2]}) == 4 and all(len(token) == 32 for token in tokens[0])
 
 
 def test_what_a_night_leaves_to_a_later_one_is_skipped(checks, monkeypatch):
@@ -200,12 +200,12 @@ def test_a_check_is_launched_where_it_is_as_often_as_the_place_asks_for(
 ):
     """Five times with MPICH, and once with Open MPI; of a retest too."""
     names = ("mpich", "ompi")
-    places = [LaunchPlace("slurm_cluster:cpu", each, "mpicost", 2, 2) for each in names]
+    places = [LaunchPlace("slurm_cluster:cpu", name, "mpicost", 2, 2) for name in names]
     counts = dict(zip(places, (5, 1), strict=True))
     choice = dict(select_launch_counts(Selection(tmp_path), counts).choice)
     if again:
-        targets = [RetestTarget("mpicost", "cpu", each, "2x2", "bcast") for each in names]
-        choice[AGAIN] = [asdict(each) for each in targets]
+        targets = [RetestTarget("mpicost", "cpu", name, "2x2", "bcast") for name in names]
+        choice[AGAIN] = [asdict(target) for target in targets]
     ask(monkeypatch, tmp_path, choice=choice)
     monkeypatch.setattr(checks.layouts, "select_layouts", lambda *_: [Layout(2, 2)])
     about = {"program": "mpicost", "layout": "2x2"}

@@ -44,7 +44,9 @@ def measure(job: LanguageRounds) -> dict[str, int]:
     """The exit codes that a job wrote, by language."""
     measure_rounds(job, os.environ)
     return {
-        each.language: int(Path(each.ending).read_text()) for each in job.starts if Path(each.ending).exists()
+        start.language: int(Path(start.ending).read_text())
+        for start in job.starts
+        if Path(start.ending).exists()
     }
 
 

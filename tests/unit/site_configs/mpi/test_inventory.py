@@ -42,7 +42,7 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def names(found: inventory.Inventory) -> list[str]:
-    return [each.name for each in found.mpis]
+    return [mpi.name for mpi in found.mpis]
 
 
 def test_every_mpi_of_the_path_is_in_the_inventory(look, tmp_path: Path):
@@ -62,7 +62,7 @@ def test_one_installation_reached_in_two_ways_is_one(look, tmp_path: Path, monke
     module = Candidate(mpicc, mpicc.with_name("mpiexec"), "module", module="mpich/5")
     monkeypatch.setattr(inventory, "find_in_modules", lambda: [module])
     found, asked = look(tmp_path / "a" / "bin")
-    assert [(each.origin, each.module) for each in found.mpis] == [("path", "")]
+    assert [(mpi.origin, mpi.module) for mpi in found.mpis] == [("path", "")]
     assert len(asked) == 2
 
 
@@ -217,7 +217,7 @@ def test_a_family_that_the_machine_lacks_comes_from_its_wheel(look, tmp_path: Pa
     install(tmp_path / "a", OPENMPI)
     found, _ = look(tmp_path / "a" / "bin", families=("mpich", "openmpi", "intel-mpi"))
     expected = [("openmpi-4_1_4", "path"), ("mpich-5_0_2", "wheel"), ("intel-mpi-2021_19", "wheel")]
-    assert [(each.name, each.origin) for each in found.mpis] == expected
+    assert [(mpi.name, mpi.origin) for mpi in found.mpis] == expected
     assert index == ["mpich", "intel-mpi"]
     assert found.mpis[2].env["I_MPI_ROOT"] == f"{tmp_path}/work/mpi/intel-mpi"
 
@@ -285,8 +285,8 @@ def test_the_source_of_an_mpi_is_refused_as_what_it_is(
 def test_an_mpi_is_asked_for_by_its_prefix_and_named_after_it(look, tmp_path: Path):
     one, two = (install(tmp_path / name, MPICH).parent.parent for name in ("one", "two"))
     found, _ = look(families=(str(one), str(two)))
-    mpis = [inventory.find_release(found, tmp_path, str(each)) for each in (one, two)]
-    assert [each and each.prefix for each in mpis] == [str(one), str(two)]
+    mpis = [inventory.find_release(found, tmp_path, str(path)) for path in (one, two)]
+    assert [mpi and mpi.prefix for mpi in mpis] == [str(one), str(two)]
     assert len({*names(found)}) == 2 and all(each.startswith("mpich-") for each in names(found))
     turned, _ = look(families=(str(two), str(one)))
     assert sorted(names(turned)) == sorted(names(found))  # whatever the order

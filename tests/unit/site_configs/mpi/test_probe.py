@@ -189,7 +189,7 @@ def test_what_a_batch_system_tells_is_left_out_and_nothing_else():
     st.from_regex(r"[A-Z_]{1,9}", fullmatch=True),
 )
 def test_a_script_leaves_out_the_same(prefixes: list[str], names: list[str], end: str):
-    told = KEPT | {f"{each}{end}": "x" for each in prefixes} | dict.fromkeys(names, "x")
+    told = KEPT | {f"{prefix}{end}": "x" for prefix in prefixes} | dict.fromkeys(names, "x")
     done = subprocess.run(
         ["bash", "-c", f"set -e; {probe.UNSET}; env -0"], env=told, capture_output=True, check=True, text=True
     )

@@ -203,12 +203,12 @@ def test_of_an_unknown_backend_nothing_is_known():
 
 
 def test_backends_and_commands_are_of_one_scheduler_each():
-    backends = [name for each in registry.SCHEDULERS for name in each.backends]
+    backends = [name for scheduler in registry.SCHEDULERS for name in scheduler.backends]
     assert len(backends) == len(set(backends))
-    commands = [each.command for each in registry.SCHEDULERS if each.command]
+    commands = [scheduler.command for scheduler in registry.SCHEDULERS if scheduler.command]
     assert len(commands) == len(set(commands))
-    for each in registry.SCHEDULERS:
-        assert each.title and each.backend in each.backends and each.exclusive
+    for scheduler in registry.SCHEDULERS:
+        assert scheduler.title and scheduler.backend in scheduler.backends and scheduler.exclusive
 
 
 # --- nobody decides by a name
@@ -224,7 +224,7 @@ def product() -> list[Path]:
     folders = (ROOT / each for each in ("postprocess", "site_configs", "reframe_checks"))
     files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
     own = ROOT / "site_configs" / "schedulers"
-    return [each for each in files if own not in each.parents]
+    return [file for file in files if own not in file.parents]
 
 
 def decides_by_name(node: ast.AST) -> bool:
@@ -234,7 +234,7 @@ def decides_by_name(node: ast.AST) -> bool:
     sides = [node.left, *node.comparators]
     texts = {s.value for s in sides if isinstance(s, ast.Constant) and isinstance(s.value, str)}
     others = " ".join(ast.unparse(s) for s in sides if not isinstance(s, ast.Constant))
-    known = {name for each in registry.SCHEDULERS for name in (each.title, *each.backends)}
+    known = {name for scheduler in registry.SCHEDULERS for name in (scheduler.title, *scheduler.backends)}
     searches = any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)
     return bool(texts & known) or bool(texts and not searches and NAMING.search(others))
 
@@ -245,7 +245,7 @@ def imports_one(node: ast.AST) -> bool:
         return False
     package = "site_configs.schedulers"
     if node.module == package:
-        return not {each.name for each in node.names} <= FOR_ALL
+        return not {name.name for name in node.names} <= FOR_ALL
     return node.module.startswith(f"{package}.") and node.module.rpartition(".")[2] not in FOR_ALL
 
 

@@ -127,11 +127,11 @@ def test_known_layouts(topology: Topology, expected: str):
 def test_layouts_fit_and_full_ones_are_the_ladder(topology: Topology):
     found = layouts(topology)
     assert found == sorted(set(found))
-    full = [each for each in found if each.per_node == min(each.processes, topology.cores_per_node)]
-    assert {each.processes for each in full} >= set(list_process_counts(topology))
-    for each in found:
-        assert 1 <= each.per_node <= min(each.processes, topology.cores_per_node)
-        assert len(each.ranks_per_host) <= topology.nodes
+    full = [layout for layout in found if layout.per_node == min(layout.processes, topology.cores_per_node)]
+    assert {layout.processes for layout in full} >= set(list_process_counts(topology))
+    for layout in found:
+        assert 1 <= layout.per_node <= min(layout.processes, topology.cores_per_node)
+        assert len(layout.ranks_per_host) <= topology.nodes
 
 
 @given(st.builds(Layout, st.integers(1, 5000), st.integers(1, 300)))

@@ -263,7 +263,7 @@ def test_what_is_not_understood_is_not_told(tmp_path: Path, text: str | None):
 
 def test_other_limits_are_other_conditions_and_older_references_tell_none():
     ours, theirs = ({LIMITS: describe_limits(PLENTY | {"l": each})} for each in ("64", "8192"))
-    assert [each.name for each in list_differences(ours, theirs)] == [LIMITS]
+    assert [difference.name for difference in list_differences(ours, theirs)] == [LIMITS]
     assert list_differences(ours, ours) == []
     assert list_differences(ours, {}) == [] and find_missing_fact(ours, {}) == ""
     assert join_conditions({"caches": "x"}, {"caches": "x", **ours})[LIMITS] == ours[LIMITS]

@@ -71,7 +71,7 @@ def test_jars_that_cannot_be_had_are_missing_where_debians_can_be_fetched(making
     monkeypatch.setattr(wheels, "can_fetch", lambda: is_debian)
     found = parts.gather_jars(making)
     assert [*found.paths] == [f"jars/{name}" for name in names[1:]]
-    assert [each.what for each in found.missing] == [f"jar {names[0]}"] * is_debian
+    assert [part.what for part in found.missing] == [f"jar {names[0]}"] * is_debian
 
 
 # Wheels.
@@ -91,11 +91,11 @@ def test_jars_that_cannot_be_had_are_missing_where_debians_can_be_fetched(making
 def test_every_package_of_a_lock_file_is_read_with_all_its_hashes(packages):
     text = "# a comment ==1\n"
     for name, version, marker, hashes in packages:
-        lines = [f"{name}=={version}{marker}", *(f"--hash=sha256:{each}" for each in hashes)]
+        lines = [f"{name}=={version}{marker}", *(f"--hash=sha256:{hash_}" for hash_ in hashes)]
         text += " \\\n    ".join(lines) + "\n    # via something==2\n"
     found = list(parts.parse_lock_file(text))
     expected = [(name, version, frozenset(hashes)) for name, version, _, hashes in packages]
-    assert [(each.name, each.version, each.hashes) for each in found] == expected
+    assert [(package.name, package.version, package.hashes) for package in found] == expected
 
 
 def test_every_package_of_our_lock_files_is_read():
@@ -105,7 +105,7 @@ def test_every_package_of_our_lock_files_is_read():
         pins = [line for line in text.splitlines() if "==" in line and line[0].isalnum()]
         found = list(parts.parse_lock_file(text))
         assert len(found) == len(pins) > 0
-        assert sum(len(each.hashes) for each in found) == text.count("--hash=")
+        assert sum(len(package.hashes) for package in found) == text.count("--hash=")
 
 
 class Index:
@@ -147,7 +147,7 @@ def test_wheels_are_gathered_kept_and_what_cannot_be_had_is_named(tmp_path, inde
 
     def gather() -> tuple[set[str], list[str]]:
         names, missing = mirror_wheels.gather_wheel_files([lock], wheels, scratch, lambda _: None)
-        return names, [f"{each.what}: {each.reason}" for each in missing]
+        return names, [f"{part.what}: {part.reason}" for part in missing]
 
     names, missing = gather()
     assert names == {"a-1-py3-none-any.whl"} == set(os.listdir(wheels))
@@ -198,7 +198,7 @@ def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[
 
 def test_releases_are_archived_from_the_users_copy_and_kept(tmp_path, making, upstream):
     part = parts.gather_releases(making)
-    found = [(each.name, each.commit) for each in part.releases]
+    found = [(release.name, release.commit) for release in part.releases]
     assert found == [(name, commits[0]) for name, commits in upstream.items()]
     files = tuple(manifest.describe_file(making.folder, path) for path in part.paths)
     before = replace(making.before, releases=part.releases, files=files)
@@ -215,7 +215,7 @@ def test_a_copy_of_another_release_is_not_taken_for_this_one(tmp_path, making, u
         copy = tmp_path / "cache" / "plumbline" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["git", "clone", "-q", str(tmp_path / name), str(copy)], check=True)
-    commits = {each.name: each.commit for each in parts.gather_releases(making).releases}
+    commits = {release.name: release.commit for release in parts.gather_releases(making).releases}
     assert commits == {name: found[0] for name, found in upstream.items()}
 
 

@@ -79,8 +79,8 @@ def test_what_has_no_row_is_told_and_counted():
 def test_c_again_alone_compares_no_language():
     """A command whose every language was skipped has not done what it was asked for."""
     c = Exchange("single", {("bcast", 8): 1e-6})
-    assert [each.name for each in LANGUAGES[:2]] == ["c", "c-again"]
-    rows = [row for each in LANGUAGES[:2] for row in compare_with_c("mpich-5_0_2", each, [(c, c)] * 3)]
+    assert [language.name for language in LANGUAGES[:2]] == ["c", "c-again"]
+    rows = [row for language in LANGUAGES[:2] for row in compare_with_c("mpich-5_0_2", language, [(c, c)] * 3)]
     result = BindingsResult("CPU", 1, rows=rows)
     assert format_bindings(result).endswith("0 comparisons with C, 0 skipped, 0 errors\n")
     assert len(result.rows) == 2 and result.status == 1
@@ -88,7 +88,7 @@ def test_c_again_alone_compares_no_language():
 
 def test_c_is_always_chosen():
     for kind in KINDS:
-        chosen = {each.name.partition("-")[0] for each in select_languages([kind])}
+        chosen = {language.name.partition("-")[0] for language in select_languages([kind])}
         assert chosen == {"c", kind}
     assert select_languages() == [*LANGUAGES]
 
@@ -136,13 +136,15 @@ def count_launches(result: BindingsResult) -> dict[str, int]:
 def test_a_language_that_fails_keeps_the_rounds_before_and_costs_no_other_one_any(tmp_path):
     result = measure_fake(tmp_path / "mpi", {"rust": 4})
     assert count_launches(result) == {"c": 5, "rust": 3} and result.status == 1
-    assert [(each.language, each.reason) for each in result.failures] == [("rust", "said nothing of its world")]
+    assert [(failure.language, failure.reason) for failure in result.failures] == [
+        ("rust", "said nothing of its world")
+    ]
 
 
 def test_c_that_fails_ends_all_and_keeps_the_rounds_before(tmp_path):
     result = measure_fake(tmp_path / "mpi", {"c": 5}, rounds=9)
     assert count_launches(result) == {"c": 4, "rust": 4} and result.status == 1
-    assert [each.language for each in result.failures] == ["c"]
+    assert [failure.language for failure in result.failures] == ["c"]
     assert len((tmp_path / "mpi" / "rust.starts").read_text().splitlines()) == 5
 
 
@@ -199,7 +201,7 @@ def test_a_failure_is_told_again_by_the_call_that_goes_on(tmp_path):
     """Going on is no way to be rid of wrong data."""
     failed = LanguageRound("m-1", {}, {"rust": "wrong data"})
     result = measure_fake(tmp_path / "mpi", {}, known=[failed])
-    assert [each.reason for each in result.failures] == ["wrong data"] and result.status == 1
+    assert [failure.reason for failure in result.failures] == ["wrong data"] and result.status == 1
     assert not (tmp_path / "mpi" / "rust.starts").exists()
 
 
@@ -301,7 +303,7 @@ def test_what_takes_minutes_is_looked_for_and_not_built_for_a_list(tmp_path, mon
     cargo = tmp_path / "cargo"
     cargo.write_text(f"#!/bin/sh\ntouch {built}\n")
     cargo.chmod(0o755)
-    languages = [each for each in LANGUAGES if each.name == "rust"]
+    languages = [language for language in LANGUAGES if language.name == "rust"]
     monkeypatch.setenv("PATH", str(tmp_path))
     ready = prepare_languages(make_bench(tmp_path / "mpi"), languages, only_looking=True)
     assert not ready.lacking and not built.exists()

@@ -53,10 +53,10 @@ def planned(topics=TOPICS, programs=compare.PROGRAMS):
 def test_a_wrong_program_at_one_size_is_exactly_one_finding(program, factor):
     topic = compare.Topic("here:cpu", "mpich", "2x2", "alltoall", 1048576)
     found = compare.compare_programs(samples(0.02, {(program, topic): factor}), planned())
-    assert [(each.name, each.topic) for each in found.findings] == [(f"{program}-alone", topic)]
+    assert [(finding.name, finding.topic) for finding in found.findings] == [(f"{program}-alone", topic)]
     apart = found.findings[0].comparisons
-    assert all(program in (each.over, each.under) for each in apart)
-    assert {each.slower == program for each in apart} == {factor > 1}
+    assert all(program in (comparison.over, comparison.under) for comparison in apart)
+    assert {comparison.slower == program for comparison in apart} == {factor > 1}
     assert not found.good
 
 
@@ -83,7 +83,7 @@ def test_values_that_lie_near_each_other_by_chance_are_no_finding():
             ]
     found = compare.compare_programs(said, planned(TOPICS[:20], ("osu", "imb")))
     assert not found.findings and found.count(compare.RatioStatus.AGREE) == 0
-    alone = [each for each in said if each.topic == TOPICS[3]]
+    alone = [sample for sample in said if sample.topic == TOPICS[3]]
     like_that = compare.compare_programs(alone, planned([TOPICS[3]], ("osu", "imb")))
     assert like_that.findings  # where all rounds are
 
@@ -109,7 +109,7 @@ def test_two_programs_that_differ_are_named_both_and_three_by_pairs(wrong, names
     planted = {(program, topic): factor for program, factor in wrong.items()}
     said = samples(0.01, planted, topics=[topic], programs=programs)
     found = compare.compare_programs(said, planned([topic], programs))
-    assert [each.name for each in found.findings] == names
+    assert [finding.name for finding in found.findings] == names
 
 
 def test_a_program_between_the_others_does_not_stand_alone():
@@ -164,7 +164,7 @@ def test_what_is_compared_is_defined_alike():
         for name in compare.PROGRAMS
     ]
     found = compare.compare_programs(said, planned([topic])).comparisons
-    ratios = {(each.over, each.under): each for each in found}
+    ratios = {(comparison.over, comparison.under): comparison for comparison in found}
     assert ratios["mpicost", "osu"].ratio == pytest.approx(0.5)
     assert ratios["mpicost", "osu"].definition == pytest.approx(2)
     assert ratios["osu", "imb"].ratio == ratios["osu", "imb"].definition == 1
@@ -186,7 +186,7 @@ def test_rates_are_turned_so_that_above_one_is_slower():
 def test_too_few_launches_judge_nothing_and_are_not_good(launches):
     found = compare.compare_programs(samples(0.0, {("imb", TOPICS[0]): 99.0}, launches=launches), planned())
     assert found.count(compare.RatioStatus.UNJUDGED) == len(found.comparisons)
-    assert all(each.interval is None for each in found.comparisons)
+    assert all(comparison.interval is None for comparison in found.comparisons)
     assert not found.findings and not found.good
 
 
@@ -204,7 +204,7 @@ def test_a_program_that_lacks_a_case_is_named():
         if each.program in ("mpicost", "osu")[: 2 if each.topic == topic else 1]
     ]
     found = compare.compare_programs(said, wanted)
-    assert [(each.topic, each.program, each.reason) for each in found.gaps] == [
+    assert [(gap.topic, gap.program, gap.reason) for gap in found.gaps] == [
         (topic, "imb", "does not measure it"),
         (other, "osu", "no Spack"),
         (other, "imb", "no value"),
@@ -217,8 +217,8 @@ def test_a_launch_without_a_value_is_named_and_its_round_left_out():
         each for each in samples(0.01, topics=[topic]) if not (each.program == "osu" and each.launch in (2, 5))
     ]
     found = compare.compare_programs(said, planned([topic]))
-    assert [each.reason for each in found.gaps] == ["a value in 6 of 8 launches"]
-    assert [each.launches for each in found.comparisons] == [6, 8, 6]
+    assert [gap.reason for gap in found.gaps] == ["a value in 6 of 8 launches"]
+    assert [comparison.launches for comparison in found.comparisons] == [6, 8, 6]
 
 
 def test_values_of_different_rounds_are_not_compared():

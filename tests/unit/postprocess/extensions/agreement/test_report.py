@@ -176,7 +176,7 @@ def test_the_cases_of_the_one_that_stands_alone_are_incorrect(wrong):
         for number in range(1, 7)
     ]
     found = compare_programs(extract_samples(done), list_topics([each.launch for each in done]))
-    verdicts = {each.case.program: each for each in judge_agreement(done, found.findings, "again")}
+    verdicts = {result.case.program: result for result in judge_agreement(done, found.findings, "again")}
     assert {name for name, each in verdicts.items() if each.verdict == Verdict.INCORRECT} == {wrong}
     assert f"{wrong}-alone" in verdicts[wrong].reason and verdicts[wrong].rerun == "again"
     assert not list_agreement_failures(list(verdicts.values()))

@@ -19,7 +19,7 @@ def test_a_short_call_whose_start_took_long_is_told_and_no_other():
     planned = samples.cases(["torus"], ["simgrid-mpich"], [8, 32], ["bcast", "scan_sum", "pingpong"])
     night = samples.session(planned)
     measured = arrange_results(night.results)
-    times = {each.case.key: each.value for each in night.results}
+    times = {result.case.key: result.value for result in night.results}
     waits = {"bcast": 0.5, "scan_sum": 0.2, "pingpong": 1.0}
     skews = {case.key: waits[case.routine] * times[case.key] for case in planned}
     table = build_skew_table(measured, {"": skews})

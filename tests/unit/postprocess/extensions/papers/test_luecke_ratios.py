@@ -275,7 +275,7 @@ def test_sessions_of_a_partition_are_one_machine_if_they_complement_each_other(s
     results = {name: [result("torus", 1.0, **changes)] for name, changes in sessions.items()}
     these = arrange_sessions(results, lambda one, other: may_join)
     assert these.machines == machines
-    assert sorted(name for each in these.sessions.values() for name in each) == sorted(sessions)
+    assert sorted(name for session in these.sessions.values() for name in session) == sorted(sessions)
 
 
 # As it is shown.

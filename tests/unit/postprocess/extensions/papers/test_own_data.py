@@ -42,13 +42,13 @@ def test_the_ratio_tables_give_all_64_ratios_back_for_times_that_have_them():
     places = {name: f"m{n}" for n, name in enumerate(machines)}
     stands = tuple(StandIn("s", place, name, "itself") for name, place in places.items())
     results = []
-    for each in HISTORY.ratios:
-        for machine, time in ((each.against, 1.0), (each.machine, each.ratio)):
+    for ratio in HISTORY.ratios:
+        for machine, time in ((ratio.against, 1.0), (ratio.machine, ratio.ratio)):
             case = Case(
-                *("s", places[machine], "mpi", "mpicost", each.routine, 0, "flush", "barrier"),
-                *(each.processes, 1, each.bytes),
+                *("s", places[machine], "mpi", "mpicost", ratio.routine, 0, "flush", "barrier"),
+                *(ratio.processes, 1, ratio.bytes),
             )
-            scale = len(each.routine) + each.bytes  # a T3E's time of its own for each operation
+            scale = len(ratio.routine) + ratio.bytes  # a T3E's time of its own for each operation
             results.append(CaseResult(case, Verdict.PASS, value=time * scale * 1e-6))
     history = replace(HISTORY, stand_ins=stands, fits=())
     unique = list({result.case: result for result in results}.values())
@@ -104,15 +104,15 @@ ERRORS_OF_TABOADA = {
 
 def test_272_of_280_peaks_follow_from_the_models_and_eight_are_errors_of_the_paper():
     compared, errors = 0, {}
-    for each in HISTORY.models:
-        counts = linear_model.list_powers_of_two(each.least, each.most)
-        peaks = {"startup": linear_model.compute_peak_startup(each.model, each.routine, counts) / 1e3}
-        if each.bandwidth:
-            peaks["bandwidth"] = linear_model.compute_peak_bandwidth(each.model, each.routine, counts) / 1e6
+    for model in HISTORY.models:
+        counts = linear_model.list_powers_of_two(model.least, model.most)
+        peaks = {"startup": linear_model.compute_peak_startup(model.model, model.routine, counts) / 1e3}
+        if model.bandwidth:
+            peaks["bandwidth"] = linear_model.compute_peak_bandwidth(model.model, model.routine, counts) / 1e6
         for name, peak in peaks.items():
             compared += 1
-            if abs(peak / getattr(each, name) - 1) > 8e-4:
-                errors[each.machine, each.library, each.routine, name] = peak
+            if abs(peak / getattr(model, name) - 1) > 8e-4:
+                errors[model.machine, model.library, model.routine, name] = peak
     assert compared == 280
     assert errors == pytest.approx(ERRORS_OF_TABOADA, rel=1e-3)
 
@@ -172,11 +172,11 @@ def test_four_crossovers_are_printed_with_the_wrong_side():
 
 def test_an_example_lies_where_its_composition_is_said_to_be_faster():
     sides = {(e.machine, e.library, e.routine, e.processes): e for e in HISTORY.crossovers}
-    for each in HISTORY.reductions:
-        limit = sides.get((each.machine, each.library, each.routine, each.processes))
+    for reduction in HISTORY.reductions:
+        limit = sides.get((reduction.machine, reduction.library, reduction.routine, reduction.processes))
         if limit is not None:
             size, side = crossover(limit)
-            assert (each.bytes > size) == (side == "above")
+            assert (reduction.bytes > size) == (side == "above")
 
 
 def test_the_model_has_the_limits_that_the_paper_says():

@@ -29,8 +29,8 @@ def test_what_stands_for_a_machine_names_one_that_is_printed():
 
 def test_a_fit_is_to_a_printed_ratio_of_the_machine_that_the_model_stands_for():
     stands = {(s.system, s.partition): s.machine for s in HISTORY.stand_ins}
-    for each in HISTORY.fits:
-        assert (each.routine, each.bytes, stands[each.system, each.partition]) in RATIOS
+    for fit in HISTORY.fits:
+        assert (fit.routine, fit.bytes, stands[fit.system, fit.partition]) in RATIOS
 
 
 FILES = tuple(name for name, _ in printed.FILES.values())

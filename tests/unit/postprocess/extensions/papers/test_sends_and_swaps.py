@@ -50,8 +50,8 @@ def test_alpha_and_beta_come_out_of_ping_pong_and_predict_the_rest():
     measured = arrange_results(night(("pingpong", *luecke_models.PREDICTED)))
     fit = luecke_models.fit_alpha_beta(measured, PLACE)
     assert (fit.alpha, fit.beta) == (pytest.approx(ALPHA, rel=1e-6), pytest.approx(BETA, rel=1e-6))
-    for each in luecke_models.predict_times(measured):
-        assert each.error == pytest.approx(0, abs=1e-9)
+    for prediction in luecke_models.predict_times(measured):
+        assert prediction.error == pytest.approx(0, abs=1e-9)
     assert luecke_models.build_prediction_tables(arrange_results(night(("bcast",)))) == []
 
 

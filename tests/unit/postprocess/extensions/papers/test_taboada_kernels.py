@@ -48,8 +48,8 @@ def collect(folder: Path, results: Sequence[CaseResult], dense: Sequence[str] = 
 
 def tabulate(measured: MeasuredKernels) -> dict[str, list[dict[str, str]]]:
     return {
-        each.title: [dict(zip((*each.labels, *each.columns), row, strict=True)) for row in each.rows]
-        for each in build_kernel_tables(measured, load_history())
+        table.title: [dict(zip((*table.labels, *table.columns), row, strict=True)) for row in table.rows]
+        for table in build_kernel_tables(measured, load_history())
     }
 
 

@@ -82,12 +82,12 @@ def accept(
     offered = make_offer(folder / OFFERED, rules=rules)
     add(offered, 1.0, DAY)
     rows = [
-        Commitment(each.key.key, (max if each.unit == "s" else min)(each.values))
-        for each in open_offer(offered).rows
+        Commitment(row.key.key, (max if row.unit == "s" else min)(row.values))
+        for row in open_offer(offered).rows
     ]
     write_commitments(offered, hash_rules(offered / RULES), rows)
     seal_archive(offered, keys / "ann", OFFER, folder.with_suffix(".offer.tar"))
-    measured = make_offer(folder / MEASURED, [slower * each for each in FACTORS], rules, day=DELIVERED)
+    measured = make_offer(folder / MEASURED, [slower * factor for factor in FACTORS], rules, day=DELIVERED)
     add(measured, slower, DELIVERED)
     forge(measured)
     checked = check_folder(offered, OFFICIAL, final=True)
@@ -117,7 +117,7 @@ def test_an_acceptance_tells_how_hard_its_commitments_were(slower, easy, tmp_pat
     told = json.loads((tmp_path / "a" / "acceptance.json").read_text())
     assert told["counts"]["met"] == 3 and told["easy"] == easy
     slacks = sorted(row["slack"] for row in told["rows"])
-    assert all((each > 1.5) == bool(easy) for each in slacks)
+    assert all((slack > 1.5) == bool(easy) for slack in slacks)
     said = [(tmp_path / "a" / f"acceptance.{each}").read_text() for each in ("html", "md")]
     for text in said:
         assert "how hard the commitments were" in text
@@ -223,7 +223,7 @@ def test_each_forgery_is_told_though_it_is_sealed_anew(folder, tmp_path, keys, c
     forge(folder)
     seal_archive(folder, keys / "bob", ACCEPTANCE, tmp_path / "forged.tar")
     found = check_acceptance(folder, OFFICIAL, "", keys / "signers")
-    told = {each.code.word for each in (*found.violations, *found.broken)}
+    told = {violation.code.word for violation in (*found.violations, *found.broken)}
     assert codes <= told, told
 
 
@@ -259,7 +259,7 @@ def test_an_acceptance_tells_who_offered_and_who_accepted(honest, folder, tmp_pa
     seal_archive(folder, keys / "ann", ACCEPTANCE, tmp_path / "same.tar")
     for signers in (keys / "signers", None):  # known by the name, or by the key alone
         found = check_acceptance(folder, OFFICIAL, "", signers)
-        assert [each.title for each in found.violations] == ["signer-same (noted)"]
+        assert [violation.title for violation in found.violations] == ["signer-same (noted)"]
     for name in ("acceptance.html", "acceptance.md"):
         assert "one and the same: nobody but the offeror has accepted" in (folder / name).read_text()
 
@@ -267,7 +267,7 @@ def test_an_acceptance_tells_who_offered_and_who_accepted(honest, folder, tmp_pa
 def test_an_offers_seal_is_none_of_an_acceptance(folder, tmp_path, keys) -> None:
     seal_archive(folder, keys / "ann", OFFER, tmp_path / "forged.tar")
     found = check_acceptance(folder, OFFICIAL, "", keys / "signers")
-    assert {each.code.word for each in found.violations} == {"signer-unknown"}
+    assert {violation.code.word for violation in found.violations} == {"signer-unknown"}
 
 
 def change_source(folder: Path) -> None:
@@ -360,5 +360,5 @@ def test_failed_launches_are_told_alike_wherever_the_acceptance_lies(tmp_path, k
     open_archive(path, tmp_path / "elsewhere")
     found = check_acceptance(tmp_path / "elsewhere", OFFICIAL, "", keys / "signers")
     assert found.violations == ()
-    assert len({each.place for each in found.broken}) == 3
-    assert not [each.text for each in found.broken if str(tmp_path) in each.text]
+    assert len({violation.place for violation in found.broken}) == 3
+    assert not [violation.text for violation in found.broken if str(tmp_path) in violation.text]

@@ -105,7 +105,7 @@ def test_launches_that_differ_much_give_no_proposal(tmp_path: Path) -> None:
 def test_a_filled_form_is_read_back_and_kept(offer: Path, capsys) -> None:
     assert read(offer, fill(offer, **ALL)) == 0
     assert "3 commitments: no violation" in " ".join(capsys.readouterr().out.split())
-    kept = [each.committed for each in read_commitments(offer).rows]
+    kept = [row.committed for row in read_commitments(offer).rows]
     assert kept == [pytest.approx(1.3e-6), pytest.approx(1.3e-4), pytest.approx(4.5e-5)]
     assert sheet(offer) == 0  # a form written anew keeps what was typed
     again = openpyxl.load_workbook(offer / XLSX)["offer"]

@@ -114,4 +114,4 @@ def test_a_part_of_the_nodes_is_not_the_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("key", "value"), [("nodes_per_switch", "-1"), ("nodes", '"many"')])
 def test_faults_of_the_rules_are_told(key: str, value: str) -> None:
     text = RULES_TEXT.replace("[risk]", f"[links]\n{key} = {value}\n[risk]")
-    assert [each.key for each in lint_text(text)[1]] == [f"links.{key}"]
+    assert [fault.key for fault in lint_text(text)[1]] == [f"links.{key}"]

@@ -47,8 +47,8 @@ def offer(honest: Path, tmp_path: Path) -> Path:
 
 def codes(folder: Path, issued: str = "") -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for each in check_offer(open_offer(folder), OFFICIAL, issued):
-        found.setdefault(each.code.word, []).append(each.format())
+    for violation in check_offer(open_offer(folder), OFFICIAL, issued):
+        found.setdefault(violation.code.word, []).append(violation.format())
     return found
 
 
@@ -379,7 +379,7 @@ FORGERIES = (
 def test_a_forgery_is_found_by_its_code(offer: Path, forge: Forge, declared: Declared) -> None:
     forge(offer)
     found = check_offer(open_offer(offer), OFFICIAL)
-    told = [each.code.word for each in found if each.code.word == declared.fault.message]
+    told = [violation.code.word for violation in found if violation.code.word == declared.fault.message]
     declared.check((), int(is_rejected(found)), told)
 
 
@@ -425,7 +425,7 @@ def test_a_change_needs_a_category_that_allows_it(tmp_path: Path, category: str,
     for number in (1, 2):
         edit_records(flagged, lambda r: r[0].update(compiler_flags="-Ofast -std=c11"), number=number)
     for folder in (patched, flagged):
-        assert [each.code.word for each in check_offer(open_offer(folder), OFFICIAL)] == wanted
+        assert [violation.code.word for violation in check_offer(open_offer(folder), OFFICIAL)] == wanted
 
 
 @pytest.mark.parametrize(
@@ -470,7 +470,7 @@ def test_without_git_a_named_patch_is_an_error_of_one_line(offer: Path, monkeypa
 def test_a_failed_launch_is_noted_and_its_row_needs_another(offer: Path) -> None:
     raw("raw/*mpicost*.exit", lambda path: path.write_text("139\n"))(offer)
     found = check_offer(open_offer(offer), OFFICIAL)
-    assert {each.code.word for each in found} == {"launch-crashed", "few-launches"}
+    assert {violation.code.word for violation in found} == {"launch-crashed", "few-launches"}
     add_pass(offer, 6, 1.0)
     assert not is_rejected(check_offer(open_offer(offer), OFFICIAL))
 
@@ -552,7 +552,7 @@ DATA_SHEET = ToldFacts(link_gbit_per_s=80.0, memory_gbyte_per_s=20.0)  # 10 and 
 def test_limits_are_those_of_the_way_that_the_bytes_take(routine, per_node, cache, unit, limits):
     one = case(routine, 1_000_000, per_node=per_node, cache=cache)
     found = list_speed_limits(one, unit, DATA_SHEET)
-    assert {each.what: each.value for each in found} == pytest.approx(limits)
+    assert {limit.what: limit.value for limit in found} == pytest.approx(limits)
 
 
 def test_what_is_not_told_is_no_limit() -> None:
@@ -580,4 +580,4 @@ def test_each_end_of_a_measurement_has_its_next_step(codes: tuple[Code, ...], co
     found = [Violation(code, "passes.jsonl", "as it is") for code in codes]
     run = ["./plumbline", "offer", "run", "rules.toml", "--output", "offer"]
     steps = list_next_steps(Path("offer"), found, run)
-    assert [" ".join(words) for _, words in steps] == [f"./plumbline offer {each}" for each in commands]
+    assert [" ".join(words) for _, words in steps] == [f"./plumbline offer {command}" for command in commands]

@@ -39,7 +39,7 @@ def row(own: Rules, told: Launches) -> MeasuredRow:
 
 def judge(offered: Sequence[float | None], told: Launches, statistic: str = "median") -> JudgedRow:
     own = rules(statistic)
-    offer = row(own, [(GOOD, each) for each in offered])
+    offer = row(own, [(GOOD, value) for value in offered])
     return judge_row(own, offer, Commitment(KEY.key, 1e-6), [row(own, told)])
 
 

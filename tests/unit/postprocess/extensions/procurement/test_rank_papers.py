@@ -38,9 +38,9 @@ def times(partition: str) -> PresentSystem:
     folder = ROOT / "reference_data" / "simulated" / partition
     known = load_references(folder / "simgrid-mpich.tsv", "simulated", partition, "simgrid-mpich").values()
     every = {
-        (each.case.routine, each.case.bytes): each.center
-        for each in known
-        if each.case.processes == PROCESSES and not each.case.peer
+        (reference.case.routine, reference.case.bytes): reference.center
+        for reference in known
+        if reference.case.processes == PROCESSES and not reference.case.peer
     }
     return {
         (case.name, size): every[case.routine, size]

@@ -76,7 +76,10 @@ def folder(honest: Path, tmp_path: Path) -> Path:
 
 def codes(path: Path, scratch: Path, keys: Path, issued: str = "") -> set[str]:
     open_archive(path, scratch)
-    return {each.code.word for each in check_opened(scratch, OFFICIAL, issued, keys / "signers").violations}
+    return {
+        violation.code.word
+        for violation in check_opened(scratch, OFFICIAL, issued, keys / "signers").violations
+    }
 
 
 def test_an_honest_archive_opens_verifies_and_has_no_violation(honest, tmp_path, keys) -> None:
@@ -143,7 +146,11 @@ def test_every_change_is_told_apart(folder, tmp_path, keys, code, what, change) 
 
 def test_what_is_missing_is_named_once(folder: Path) -> None:
     (folder / "commitments.json").unlink()
-    told = next(each for each in check_folder(folder, OFFICIAL, final=True).violations if "form" in each.title)
+    told = next(
+        violation
+        for violation in check_folder(folder, OFFICIAL, final=True).violations
+        if "form" in violation.title
+    )
     assert told.format().startswith(
         "form-missing: commitments.json: No such file or directory; ./plumbline offer"
     )
@@ -157,7 +164,7 @@ def test_a_stranger_and_a_seal_for_something_else_are_told(folder, tmp_path, key
     for name, namespace in (("eve", OFFER), ("ann", DOSSIER)):
         seal_archive(folder, keys / name, namespace, tmp_path / "x.tar")
         found = verify_seal(folder, keys / "signers", OFFER)
-        assert {each.code.word for each in found.violations} == {"signer-unknown"}
+        assert {violation.code.word for violation in found.violations} == {"signer-unknown"}
 
 
 def spoil(folder: Path) -> None:
@@ -171,7 +178,7 @@ def test_a_signature_of_something_else_is_told_whoever_may_sign(folder, change) 
     told = verify_seal(folder, None, DOSSIER).violations
     change(folder)
     told += verify_seal(folder, None, OFFER).violations
-    assert [each.code.word for each in told] == ["seal-broken"] * 2
+    assert [violation.code.word for violation in told] == ["seal-broken"] * 2
 
 
 def test_older_rules_are_told(honest: Path, tmp_path: Path, keys: Path) -> None:
@@ -312,7 +319,7 @@ def test_a_form_says_what_is_committed(tmp_path, keys, name) -> None:
         value = f"{read_commitments(folder).rows[0].committed * 1e6:.12g}"
         edit(name, value, "1.0")(folder)
     found = check_folder(folder, OFFICIAL, final=True).violations
-    assert [(each.code.word, each.place) for each in found] == [("form-other", name)]
+    assert [(violation.code.word, violation.place) for violation in found] == [("form-other", name)]
 
 
 def test_an_offer_tells_when_it_was_sealed(tmp_path, keys, capsys) -> None:
@@ -323,7 +330,9 @@ def test_an_offer_tells_when_it_was_sealed(tmp_path, keys, capsys) -> None:
     for old, new in ((sealed, "2099-01-01T00:00:00Z"), ("2099-01-01", "2026-11-20")):
         edit("sealed.json", old, new)(folder)
         found = check_folder(folder, OFFICIAL, final=True).violations
-        assert [(each.code.word, each.place) for each in found] == [("clock-backwards", "sealed.json")]
+        assert [(violation.code.word, violation.place) for violation in found] == [
+            ("clock-backwards", "sealed.json")
+        ]
     assert find_sealed(open_offer(folder)) == parse_utc("2026-11-21T09:05:30Z").timestamp()
 
 

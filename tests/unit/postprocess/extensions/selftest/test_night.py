@@ -104,7 +104,7 @@ def test_every_routine_of_mpicost_can_be_delayed():
     source = (ROOT / "suite" / "src" / "routines.c").read_text()
     routines = re.findall(r'^    \{"(\w+)", ', source, re.M)
     assert set(SIZES) == set(command.QUICK) < set(routines)
-    composed = {each.name for each in ROUTINES if each.on_request}
+    composed = {routine.name for routine in ROUTINES if routine.on_request}
     cannot = CANNOT | composed | set(CONTROLS)
     assert {name for name in routines if not injections.list_mpi_functions(name)} == cannot
     for name in ("allreduce_max", "allreduce_sum"):
@@ -116,7 +116,7 @@ def test_a_plant_slows_what_calls_the_same_function_with_messages_of_its_sizes()
 
     def slowed(*planted: str) -> set[tuple[str, str, int]]:
         found = filter(injections.Injection(*planted).slows, everything)
-        return {(each.environment, each.routine, each.bytes) for each in found}
+        return {(case.environment, case.routine, case.bytes) for case in found}
 
     sums = {("a-1", "allreduce_sum", 8), ("a-1", "allreduce_sum", 1_000_000)}
     assert slowed("a-1", "slower-5", "allreduce_sum") == {*sums, ("a-1", "allreduce_max", 8)}
@@ -180,30 +180,30 @@ def test_every_plant_comes_as_often_as_asked_and_over_all_mpis(environments, tim
     nights = schedule_nights(quick(environments), list(injections.INJECTION_KINDS.values()), times, 7, seed=1)
     assert [night.number for night in nights] == list(range(1, len(nights) + 1))
     assert sum(not night.plantings for night in nights) == 7
-    plantings = [each for night in nights for each in night.plantings]
-    come = Counter(each.plant for each in plantings)
+    plantings = [injection for night in nights for injection in night.plantings]
+    come = Counter(injection.plant for injection in plantings)
     assert come.keys() == injections.INJECTION_KINDS.keys()
     assert all(number >= times for number in come.values())
     assert all(come[name] == times for name in injections.INJECTION_KINDS if name != "everything")
     for night in nights:
-        assert len({each.environment for each in night.plantings}) == len(night.plantings)
-        kinds = {each.plant for each in night.plantings}
+        assert len({injection.environment for injection in night.plantings}) == len(night.plantings)
+        kinds = {injection.plant for injection in night.plantings}
         assert "everything" not in kinds or kinds == {"everything"}
-        routines = [each.routine for each in night.plantings if each.routine]
+        routines = [injection.routine for injection in night.plantings if injection.routine]
         assert len(set(routines)) == len(routines)  # each plant has as many as there are environments, or more
     if times == 10:
-        where = Counter((each.plant, each.environment) for each in plantings)
+        where = Counter((injection.plant, injection.environment) for injection in plantings)
         assert min(where[plant, name] for plant in injections.INJECTION_KINDS for name in environments) >= 2
-        of = {(each.plant, each.routine) for each in plantings if each.plant == "slower-10"}
+        of = {(injection.plant, injection.routine) for injection in plantings if injection.plant == "slower-10"}
         assert len(of) == len(SIZES)
 
 
 def test_where_routines_are_too_few_each_comes_as_often_as_the_others():
-    cases = [each for each in quick() if each.routine in ("bcast", "alltoall")]
+    cases = [case for case in quick() if case.routine in ("bcast", "alltoall")]
     nights = schedule_nights(cases, [injections.INJECTION_KINDS["slower-10"]], 12, 0, seed=1)
     for night in nights:
-        assert {each.routine for each in night.plantings} == {"bcast", "alltoall"}
-    come = Counter(each.routine for night in nights for each in night.plantings)
+        assert {injection.routine for injection in night.plantings} == {"bcast", "alltoall"}
+    come = Counter(injection.routine for night in nights for injection in night.plantings)
     assert come == {"bcast": 6, "alltoall": 6}
 
 
@@ -211,9 +211,9 @@ def test_all_plants_of_a_night_are_too_few_for_one_cause():
     """Else none of a night's cases would be measured again, and the night would be another than at a site."""
     cases = quick()
     for night in schedule_nights(cases, list(injections.INJECTION_KINDS.values()), 10, 0, seed=5):
-        if {each.plant for each in night.plantings} == {"everything"}:
+        if {injection.plant for injection in night.plantings} == {"everything"}:
             continue
-        targets = [each for each in cases for planting in night.plantings if planting.slows(each)]
+        targets = [case for case in cases for planting in night.plantings if planting.slows(case)]
         assert 0 < len(targets) < COMMON_CASES
 
 
@@ -314,7 +314,7 @@ def test_bursts_are_a_session_apart_if_time_is_given_and_those_that_are_there_co
     assert len(ledger.read_ledger(tmp_path)) == 3
     pauses = 2 if spread and not there else 0  # two bursts of long ago need no pause
     assert len(slept) == pauses
-    assert all(SESSION_GAP - 5 < each < SESSION_GAP + 5 for each in slept)
+    assert all(SESSION_GAP - 5 < value < SESSION_GAP + 5 for value in slept)
 
 
 def test_nights_are_spread_over_the_time_that_is_given(tmp_path: Path, slept: list[float]):
@@ -393,7 +393,7 @@ def night(number: int, *rows: CaseNight) -> FinishedNight:
     return FinishedNight(number, f"s{number}", 1.5, ("note",), rows)
 
 
-KEYS = tuple(each.key for each in quick())
+KEYS = tuple(case.key for case in quick())
 BEGUN = SelftestHeader("local", 7, 10, 40, ("slower-5",), KEYS, "references of the site")
 
 
@@ -667,7 +667,7 @@ def test_flat_bands_and_the_drift_of_the_machine_are_of_the_same_launches():
     values = [1.04, 1.06, 1.11]
     targets = [planted(key=f"t{value}", by=value) for value in values]
     others = [row(key=f"o{value}", value=value, plant="slower-50") for value in values]
-    usual = [row(key=each.key) for each in (*targets, *others)]
+    usual = [row(key=target.key) for target in (*targets, *others)]
     quiet = [row(value=value) for value in values]
     result = score([night(1, *usual), night(2, *targets, *others), night(3, *quiet)])
     (plant,) = result.plants

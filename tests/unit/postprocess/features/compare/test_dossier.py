@@ -212,7 +212,7 @@ def test_a_waiver_ends() -> None:
     days = ("2020-01-01", "9999-12-31")
     waivers = tuple(CaseWaiver("*", "why", day, (), (), None, "") for day in days)
     decision = SignedDecision("accepted", "", "why", waivers, "2019-01-01T00:00:00Z")
-    assert [each.until for each in list_expired(decision)] == ["2020-01-01"]
+    assert [waiver.until for waiver in list_expired(decision)] == ["2020-01-01"]
 
 
 def edit_decision(folder: Path, **changes) -> None:
@@ -319,6 +319,6 @@ def test_what_no_comparison_writes_is_refused(dossier, line, place, value, decla
     for key in place[:-1]:
         node = node[key]
     node[place[-1]] = value
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in entries))
+    path.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
     with declared.raises(UsageError):
         data.read_comparison(path)

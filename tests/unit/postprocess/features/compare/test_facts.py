@@ -47,7 +47,7 @@ def parsed(said: dict[str, Any]) -> facts.SideFacts:
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     found = facts.compare_facts(parsed(old), parsed(new))
-    return [(each.kind, each.name, each.old, each.new) for each in found]
+    return [(difference.kind, difference.name, difference.old, difference.new) for difference in found]
 
 
 def test_the_same_mpi_in_another_place_differs_in_nothing() -> None:
@@ -82,7 +82,7 @@ def test_each_kind_of_difference_is_told_by_name() -> None:
     assert told_counted == "control variable, by name: 1 only old, 1 only new, 1 different"
     off = facts.compare_facts(parsed(told()), parsed(told(environment={"UCX_TLS": "none"})))
     assert facts.summarise_facts(off) == ["environment variable, by name: 1 different"]
-    titles = [each.title for each in tabulate_facts(found)]
+    titles = [table.title for table in tabulate_facts(found)]
     assert titles[-3:] == [
         "control variable, user basic: 1 differs",
         "control variable, user all: 1 differs",
@@ -190,8 +190,8 @@ def test_empty_message_bandwidth_and_switch_are_those_put_in() -> None:
     (pair,) = MOVED
     assert pair.old.empty == pytest.approx(1e-6, rel=0.05)
     assert pair.new.bandwidth == pytest.approx(1e10, rel=0.1)
-    assert [each.below for each in pair.old.switches] == [64 * KIB]
-    assert [each.below for each in pair.new.switches] == [8 * KIB]
+    assert [switch.below for switch in pair.old.switches] == [64 * KIB]
+    assert [switch.below for switch in pair.new.switches] == [8 * KIB]
     told = facts.tell_fingerprint(pair)
     assert told[2][0] == "switches after, inside a node (cpu)"
     assert told[2][1].startswith("64 KiB (1.") and told[2][2].startswith("8 KiB (")

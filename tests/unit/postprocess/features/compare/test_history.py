@@ -54,7 +54,7 @@ def test_the_release_at_which_a_case_stepped_is_found(factors, more, steps) -> N
     """Of simulated time one round tells."""
     judged = judge_history(measure({STEPPING: factors}, **more))
     (case,) = judged.cases
-    assert [(each.after, each.verdict) for each in case.found] == steps
+    assert [(step.after, step.verdict) for step in case.found] == steps
     assert judged.status == int(any(verdict == SLOWER for _, verdict in steps))
 
 
@@ -65,9 +65,9 @@ def test_the_cases_are_counted_at_each_version() -> None:
 
 def test_a_version_that_crashes_fails_and_the_step_is_over_the_gap() -> None:
     judged = judge_history(measure({STEPPING: (1, None, 1.4, 1.4), STEADY: (1, 1, 1, 1)}))
-    (case,) = (each for each in judged.cases if each.case.key == STEPPING)
+    (case,) = (history for history in judged.cases if history.case.key == STEPPING)
     assert case.failures == [1] and case.versions[1].problem == "crashed: signal 11"
-    assert [(each.before, each.after) for each in case.found] == [(0, 2)]
+    assert [(step.before, step.after) for step in case.found] == [(0, 2)]
     assert judged.status == 1
 
 
@@ -82,4 +82,4 @@ def test_a_control_that_steps_voids_the_history() -> None:
 def test_the_order_of_a_round_is_drawn_and_comes_again() -> None:
     orders = [tuple(draw_round(7, number, NAMES)) for number in range(20)]
     assert orders == [tuple(draw_round(7, number, NAMES)) for number in range(20)]
-    assert all(sorted(each) == sorted(NAMES) for each in orders) and len(set(orders)) > 5
+    assert all(sorted(order) == sorted(NAMES) for order in orders) and len(set(orders)) > 5

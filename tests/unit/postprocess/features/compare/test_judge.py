@@ -78,7 +78,7 @@ def test_every_case_has_a_verdict(old, new, verdict, status):
     one = {PINGPONG: value(1e-6)} | ({BCAST: old} if old else {})
     two = {PINGPONG: value(1e-6)} | ({BCAST: new} if new else {})
     judged = judge_comparison(compared(one, two))
-    assert {each.case.key: each.verdict for each in judged.cases}[BCAST] == verdict
+    assert {case.case.key: case.verdict for case in judged.cases}[BCAST] == verdict
     assert judged.decision.status == status
 
 
@@ -128,7 +128,7 @@ def test_a_program_that_a_side_cannot_have_is_not_compared_and_that_is_said(side
 )
 def test_what_fails_or_is_missing_otherwise_stays_not_safe(old, new, verdict):
     judged = judge_comparison(compared(BOTH | {IMB: old}, BOTH | {IMB: new}))
-    assert {each.case.key: each.verdict for each in judged.cases}[IMB] == verdict
+    assert {case.case.key: case.verdict for case in judged.cases}[IMB] == verdict
     assert judged.decision == Decision.NOT_SAFE
 
 

@@ -65,8 +65,8 @@ def test_a_large_comparison_prints_its_worst_on_a_few_pages(judged: JudgedCompar
     monkeypatch.setattr(page, "DRAWN", 6)  # each takes a while
     slow = judged.measured[0]
     layouts = [f"{2 * n}x2" for n in range(1, 101)]
-    cases = (slow.case._replace(layout=each, bytes=n) for each in layouts for n in (8, 64))
-    many = replace(judged, cases=tuple(replace(slow, case=each) for each in cases))
+    cases = (slow.case._replace(layout=layout, bytes=n) for layout in layouts for n in (8, 64))
+    many = replace(judged, cases=tuple(replace(slow, case=case) for case in cases))
     _, cards = page.build_cards(many.measured)
     assert len(cards) == 100
     assert sum(card.printed for card in cards) == page.PRINTED
@@ -166,7 +166,7 @@ def test_medians_that_contradict_the_pairs_are_shown_as_such() -> None:
     """144.8 us and 144.4 us, and yet the pairs say a quarter slower."""
     pairs = [-0.01, 0.0, 0.01, 0.40, 0.41, 0.42]
     found = find_contradiction(pairs, -0.003, 0.22, 0.05)
-    assert found and found.name == "two modes" and [each.pairs for each in found.modes] == [3, 3]
+    assert found and found.name == "two modes" and [mode.pairs for mode in found.modes] == [3, 3]
     assert "3 pairs about 1.00 and 3 pairs about 1.51 times" in found.words
     assert "the medians differ by -0.3%, the pairs by +24.6%" in found.words
     even = find_contradiction([0.1 * n for n in range(6)], 0.0, 0.22, 0.05)

@@ -53,8 +53,10 @@ def test_what_is_plain_is_said_though_launches_differ_more(factor: float, standi
 
 
 def test_too_few_launches_prove_nothing_and_noise_leaves_it_open() -> None:
-    assert [each.standing for each in judge.judge_guidelines(launches(2, count=5))] == [judge.Standing.UNJUDGED]
-    assert [each.standing for each in judge.judge_guidelines(launches(1.1, spread=0.4))] == [
+    assert [guideline.standing for guideline in judge.judge_guidelines(launches(2, count=5))] == [
+        judge.Standing.UNJUDGED
+    ]
+    assert [guideline.standing for guideline in judge.judge_guidelines(launches(1.1, spread=0.4))] == [
         judge.Standing.OPEN
     ]
 
@@ -71,7 +73,9 @@ def test_of_many_sound_guidelines_hardly_one_is_accused() -> None:
             times |= {guidelines.Measured("gather_as_sends", size): random.lognormal(0, 0.2) for size in sizes}
             found.append(judge.LaunchTimes(PLACE, number + 1, "", "", False, times))
         composed = [
-            each for each in judge.judge_guidelines(found) if each.guideline.rule is guidelines.Rule.COMPOSITION
+            guideline
+            for guideline in judge.judge_guidelines(found)
+            if guideline.guideline.rule is guidelines.Rule.COMPOSITION
         ]
         assert len(composed) == 20
         accused += bool(judge.select_violated(composed))
@@ -83,7 +87,7 @@ def test_simulated_time_needs_one_launch() -> None:
     (found,) = judge.judge_guidelines([replace(once, exact=True)])
     assert (found.standing, found.launches) == (judge.Standing.VIOLATED, 1)
     (even,) = launches(1.0, spread=0, count=1)
-    assert [each.standing for each in judge.judge_guidelines([replace(even, exact=True)])] == [
+    assert [guideline.standing for guideline in judge.judge_guidelines([replace(even, exact=True)])] == [
         judge.Standing.HOLDS
     ]
 
@@ -105,7 +109,7 @@ def test_sizes_are_held_against_each_other() -> None:
     growing = [
         replace(each, times={small: 1e-6 * (1 + 0.001 * each.number), large: 5e-6}) for each in launches(1)
     ]
-    split = next(each for each in judge.judge_guidelines(growing) if each.guideline.times == 4)
+    split = next(guideline for guideline in judge.judge_guidelines(growing) if guideline.guideline.times == 4)
     assert (split.standing, split.guideline.rule) == (judge.Standing.VIOLATED, guidelines.Rule.SPLITTING)
     assert judge.list_losers([split]) == {PLACE: [large]}
 
@@ -115,13 +119,15 @@ def test_the_catalogue_has_every_composition_and_a_barrier() -> None:
     found = guidelines.list_guidelines(
         [guidelines.Measured(name, size) for name in table for size in table[name]]
     )
-    composed = {each.general.routine for each in found if each.rule is guidelines.Rule.COMPOSITION}
+    composed = {
+        guideline.general.routine for guideline in found if guideline.rule is guidelines.Rule.COMPOSITION
+    }
     assert composed == {name for name in table if find_routine(name).replaces}
     barrier = guidelines.Guideline(
         guidelines.Rule.SPECIALISATION, guidelines.Measured(BARRIER, 0), guidelines.Measured("allreduce_sum", 8)
     )
     assert barrier in found
-    assert {each.special.routine for each in found} >= set(guidelines.list_operations())
+    assert {guideline.special.routine for guideline in found} >= set(guidelines.list_operations())
     assert all(find_routine(name).has_size(size) for name in table for size in table[name])
 
 
@@ -136,8 +142,8 @@ LIBRARIES = {
 @pytest.mark.parametrize(("library", "variable"), LIBRARIES.items())
 def test_each_mpi_has_its_own_settings(library: str, variable: str) -> None:
     found = command.list_overrides(library, "reduce_sum")
-    assert len({each.name for each in found}) == len(found) > 2
-    assert all(variable in each.variables for each in found)
+    assert len({override.name for override in found}) == len(found) > 2
+    assert all(variable in override.variables for override in found)
     for routine in command.OPERATIONS:
         assert find_routine(routine).name == routine
     assert command.list_overrides(library, "rightshift") == []
@@ -158,7 +164,7 @@ def effect(factor: float, spread: float = 0.02, rounds: int = 8) -> judge.Overri
 def test_a_setting_is_advised_only_if_it_is_proven_to_help() -> None:
     none = replace(effect(1), setting="", variables={}, gains=())
     found = judge.judge_overrides([effect(2.0), effect(1.0), none, effect(1.2, spread=0.5)], exact=False)
-    assert [each.helps for each in found] == [True, False, False, False]
+    assert [override.helps for override in found] == [True, False, False, False]
     assert found[0].ratio == pytest.approx(0.5, rel=0.03)
     low, high = found[0].limits or (0, 0)
     assert low <= found[0].ratio <= high < 1

@@ -18,7 +18,7 @@ EXACT = Machine(node_spread=0, pair_spread=0, noise=0, disturbed=0, launches=1)
 
 def named(analysis: detect.SweepAnalysis) -> set[tuple[int, ...]]:
     """Every node and pair that is named."""
-    return {each.who for each in (*analysis.nodes, *analysis.pairs)}
+    return {node.who for node in (*analysis.nodes, *analysis.pairs)}
 
 
 def rate(machine: Machine, who: tuple[int, ...] | None = None, sweeps: int = SWEEPS) -> float:
@@ -76,14 +76,14 @@ def test_a_planted_fault_is_named(machine, who):
 def test_a_slow_node_is_one_finding_and_its_pairs_are_none():
     found = detect.analyse_sweep(replace(EXACT, slow_nodes={5: 1.9}).measures((1,)), exact=True)
     assert named(found) == {(5,)}
-    assert [each.factor for each in found.nodes] == pytest.approx([1.9] * 4)
-    assert all(each.slow == each.of == 15 for each in found.nodes)
+    assert [node.factor for node in found.nodes] == pytest.approx([1.9] * 4)
+    assert all(node.slow == node.of == 15 for node in found.nodes)
 
 
 def test_a_slow_pair_does_not_name_its_nodes():
     found = detect.analyse_sweep(replace(EXACT, slow_pairs={(2, 7): 2.0}).measures((1,)), exact=True)
     assert named(found) == {(2, 7)}
-    assert all(each.factor == pytest.approx(2.0) for each in found.pairs)
+    assert all(pair.factor == pytest.approx(2.0) for pair in found.pairs)
 
 
 def test_a_node_with_some_of_its_pairs_slow_has_bad_links():
@@ -112,8 +112,8 @@ def test_one_launch_cannot_tell_a_bad_link_from_a_disturbance():
     machine = replace(EXACT, slow_pairs={(2, 7): 9.0})
     found = detect.analyse_sweep(machine.measures((1,)))
     assert not found.pairs
-    assert {each.who for each in found.suspects} == {(2, 7)}
-    assert all(math.isinf(each.pair) for each in found.limits)
+    assert {suspect.who for suspect in found.suspects} == {(2, 7)}
+    assert all(math.isinf(limit.pair) for limit in found.limits)
 
 
 def test_the_more_others_are_disturbed_the_less_sure_is_what_is_slow_throughout():
@@ -139,7 +139,7 @@ def test_pairs_of_two_switches_are_compared_with_their_kind_where_it_is_known():
     machine = replace(EXACT, per_switch=8, slow_pairs={(0, 1): 1.6})
     measures = machine.measures((1,))
     switch = tuple(node // 8 for node in range(16))
-    known = [replace(each, switch=switch) for each in measures]
+    known = [replace(measure, switch=switch) for measure in measures]
     assert not named(detect.analyse_sweep(measures, exact=True))
     assert named(detect.analyse_sweep(known, exact=True)) == {(0, 1)}
 
@@ -157,8 +157,8 @@ def test_missing_pairs_are_no_findings():
 @pytest.mark.parametrize("machine", [Machine(nodes=8, launches=5), Machine(nodes=16, launches=4)], ids=str)
 def test_what_would_have_been_seen_is_seen(machine):
     limits = detect.analyse_sweep(machine.measures((0,))).limits
-    node = max(each.node for each in limits)
-    pair = max(each.pair for each in limits)
+    node = max(limit.node for limit in limits)
+    pair = max(limit.pair for limit in limits)
     assert rate(replace(machine, slow_nodes={2: 1 + node}), (2,), 20) >= 0.8
     assert rate(replace(machine, slow_pairs={(1, 5): 1 + pair}), (1, 5), 20) >= 0.8
 
@@ -167,7 +167,7 @@ def test_what_else_would_have_been_seen_is_told_beside_a_finding():
     machine = replace(EXACT, launches=5, slow_nodes={2: 3.0})
     found = detect.analyse_sweep(machine.measures((1,)))
     assert named(found) == {(2,)}
-    assert all(each.node == pytest.approx(0.1) for each in found.limits)
+    assert all(limit.node == pytest.approx(0.1) for limit in found.limits)
 
 
 def test_enough_launches_are_enough_for_a_bad_link():

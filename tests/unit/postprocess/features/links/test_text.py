@@ -56,7 +56,7 @@ def told_of(machine: Machine, exact: bool = True) -> page.SweepReport:
 
 
 def texts(told: page.SweepReport) -> list[str]:
-    return [each.text for each in told.findings]
+    return [finding.text for finding in told.findings]
 
 
 def slow(bad: set[str], factor: float = 3.0):
@@ -100,8 +100,8 @@ def test_a_link_is_one_line():
 def test_pairs_that_hang_together_are_one_path():
     machine = replace(EXACT, nodes=16, slow_pairs={(2, 5): 3.0, (2, 6): 3.0, (0, 1): 4.0})
     found = told_of(machine).findings
-    assert [each.kind for each in found] == ["link", "path"]
-    (path,) = (each for each in found if each.kind == "path")
+    assert [finding.kind for finding in found] == ["link", "path"]
+    (path,) = (finding for finding in found if finding.kind == "path")
     assert set(path.who) == {(2, 5), (2, 6)}
     assert "2 pairs are 3 to 3 times as slow" in path.text and "n2 in 2" in path.text
 
@@ -159,7 +159,7 @@ def test_nothing_is_said_of_places_where_nothing_is_found_or_all_have_peers(laun
 def test_pairs_may_be_all_of_one_switch_or_all_of_two(launches_with: Launches, per_switch: int):
     assert not placed(launches_with(), per_switch).findings
     found = placed(launches_with("n3"), per_switch).findings
-    assert [(each.kind, each.who) for each in found] == [("node", ((2,),))]
+    assert [(finding.kind, finding.who) for finding in found] == [("node", ((2,),))]
 
 
 class Broken(Exception):
@@ -180,7 +180,7 @@ def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypa
         "open_session_context",
         lambda _, asked, __: SimpleNamespace(open_session=lambda mode: (session, None), request=asked),
     )
-    monkeypatch.setattr(links, "plan_sweep", lambda *_: (None, [each.launch for each in launches]))
+    monkeypatch.setattr(links, "plan_sweep", lambda *_: (None, [launch.launch for launch in launches]))
     monkeypatch.setattr(links, "measure_in_session", lambda *_: ([], done))
     monkeypatch.setattr(links, "analyse_sweep", broken)
     request = Request("links", ["./plumbline"], "site", Selection(Path("site.py")))
@@ -202,10 +202,10 @@ def test_launches_of_a_slow_node_regress_where_it_played(launches_with: Launches
     (told,) = command.analyse_sweeps(launches, DEMAND)
     assert [found.kind for found in told.findings] == ["node"]
     results = command.judge_links(launches, [told], "./plumbline links")
-    regressed = {each.case.routine for each in results if each.verdict == Verdict.REGRESSED}
+    regressed = {result.case.routine for result in results if result.verdict == Verdict.REGRESSED}
     assert regressed == {"tournament"}
     assert not command.list_links_failures(results, [told])
-    assert {each.rerun for each in results} == {"./plumbline links"}
+    assert {result.rerun for result in results} == {"./plumbline links"}
 
 
 def test_only_the_round_of_a_slow_pair_regresses(launches_with: Launches):
@@ -213,10 +213,10 @@ def test_only_the_round_of_a_slow_pair_regresses(launches_with: Launches):
     (told,) = command.analyse_sweeps(launches, DEMAND)
     assert [found.kind for found in told.findings] == ["link"]
     results = command.judge_links(launches, [told], "")
-    regressed = [each.case for each in results if each.verdict == Verdict.REGRESSED]
+    regressed = [result.case for result in results if result.verdict == Verdict.REGRESSED]
     (peer,) = {case.peer for case in regressed}
     assert (1, 4) in Tournament(slow(set()), NODES).pairs(peer)
-    assert all("n2-n5" in each.reason for each in results if each.case in regressed)
+    assert all("n2-n5" in result.reason for result in results if result.case in regressed)
 
 
 def test_a_launch_on_other_nodes_has_no_round_of_a_slow_pair(tmp_path: Path, launches_with: Launches):
@@ -234,7 +234,7 @@ def test_a_healthy_machine_passes(launches_with: Launches):
     launches = launches_with()
     (told,) = command.analyse_sweeps(launches, DEMAND)
     assert not told.findings
-    assert {each.verdict for each in command.judge_links(launches, [told], "")} == {Verdict.PASS}
+    assert {link.verdict for link in command.judge_links(launches, [told], "")} == {Verdict.PASS}
 
 
 def test_a_launch_that_failed_is_told_and_nothing_is_said_of_its_nodes(launches_with: Launches):

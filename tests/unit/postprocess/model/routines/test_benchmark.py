@@ -94,7 +94,7 @@ def test_the_plan_of_a_start_is_read_back_with_its_lines(tmp_path: Path):
     other = start("osu", IBCAST, (8,), number=2)
     skipped = start("osu", (INIT,), (0,))
     reason = "no Spack"
-    skipped = replace(skipped, cases=(), skips=tuple(SkippedCase(each, reason) for each in skipped.cases))
+    skipped = replace(skipped, cases=(), skips=tuple(SkippedCase(case, reason) for case in skipped.cases))
     for launch in (one, other, skipped):
         write_launch(tmp_path, launch)
     assert sorted(read_plan(tmp_path), key=lambda each: each.start) == [one, other, skipped]

@@ -32,11 +32,11 @@ BLOCKS = {
 
 
 def pairs() -> list[tuple[mpicost.Routine, Entry]]:
-    return [(each, ENTRIES[each.name]) for each in mpicost.ROUTINES]
+    return [(routine, ENTRIES[routine.name]) for routine in mpicost.ROUTINES]
 
 
 def test_both_tables_have_the_same_routines_in_the_same_order():
-    assert [each.name for each in mpicost.ROUTINES] == list(ENTRIES)
+    assert [routine.name for routine in mpicost.ROUTINES] == list(ENTRIES)
 
 
 def test_a_routine_is_what_the_program_times():
@@ -67,8 +67,8 @@ def test_a_control_calls_no_mpi_and_has_one_size():
 
 
 def test_a_family_of_compositions_has_them_all_beside_what_they_replace():
-    in_python = {each.name for each in mpicost.ROUTINES if each.family == mpicost.COMPOSITIONS}
-    replaced = {each.replaces for each in mpicost.ROUTINES if each.replaces}
+    in_python = {routine.name for routine in mpicost.ROUTINES if routine.family == mpicost.COMPOSITIONS}
+    replaced = {routine.replaces for routine in mpicost.ROUTINES if routine.replaces}
     assert set(read_families()["compositions"]) == in_python | replaced
     assert set(mpicost.FAMILIES["compositions"]) == in_python
     assert all(ENTRIES[name].name for name in replaced)

@@ -11,7 +11,7 @@ from postprocess.model.routines.mpicost import ROUTINES as KNOWN
 
 def test_eleven_primitives_at_zero_and_the_powers_of_four():
     assert len(taboada.ROUTINES) == len({*taboada.ROUTINES}) == 11
-    assert {*taboada.ROUTINES} <= {each.name for each in KNOWN}
+    assert {*taboada.ROUTINES} <= {routine.name for routine in KNOWN}
     assert taboada.TOTALS[:4] == (0, 1, 4, 16) and taboada.TOTALS[-1] == 2**20
 
 

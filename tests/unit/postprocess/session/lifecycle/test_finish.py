@@ -141,13 +141,13 @@ def test_a_launch_of_which_no_row_can_be_made_costs_its_own_cases(monkeypatch, p
 
     monkeypatch.setattr(finish, "build_rows", build_all_but_bad)
     summary = place.write([bad, good], judged(bad, good))
-    verdicts = {(each.case.environment, str(each.verdict)) for each in summary.results}
+    verdicts = {(result.case.environment, str(result.verdict)) for result in summary.results}
     assert verdicts == {("bad", "incorrect"), ("good", "pass")}
     assert place.written()["exit_status"] == 1
     kept = store.read_sessions(place.work.store, [place.session.name])
     assert set(kept["environment"]) == {"good"}
-    reasons = {each.reason for each in summary.results if each.case.environment == "bad"}
-    assert all(each.startswith("cannot be judged: ") for each in reasons)
+    reasons = {result.reason for result in summary.results if result.case.environment == "bad"}
+    assert all(reason.startswith("cannot be judged: ") for reason in reasons)
 
 
 def test_a_summary_that_cannot_tell_of_launches_has_every_case(monkeypatch, place: Place):
@@ -166,9 +166,9 @@ def test_an_analysis_that_fails_leaves_every_measured_case_incorrect(monkeypatch
     context = SimpleNamespace(request=SimpleNamespace(command=["./plumbline", "links"]))
     some = [finished(tmp_path)]
     assert finish.finish_unanalysed(context, SimpleNamespace(), some, ZeroDivisionError("x")) == 1
-    found = {(each.verdict, each.rerun) for each in kept}
+    found = {(result.verdict, result.rerun) for result in kept}
     assert found == {(Verdict.INCORRECT, "./plumbline links")}
-    found = {each.reason for each in kept}
+    found = {result.reason for result in kept}
     assert found == {"cannot be judged: ZeroDivisionError: x; its trials are kept"}
 
 
@@ -194,14 +194,14 @@ FILE = ROOT / "reference_data" / "simulated" / "fattree" / "simgrid-mpich.tsv"
 def test_the_moment_of_a_reference_and_the_nodes_that_are_away_are_exported(monkeypatch) -> None:
     """Beside the verdicts, to whoever monitors nights."""
     known = list(load_references(FILE, "simulated", "fattree", "simgrid-mpich").values())[:2]
-    results = [CaseResult(each.case, Verdict.PASS, value=1.0, reference=1.0) for each in known]
+    results = [CaseResult(reference.case, Verdict.PASS, value=1.0, reference=1.0) for reference in known]
     results.append(CaseResult(known[0].case, Verdict.NO_REFERENCE, value=1.0))
     prepared = SimpleNamespace(usable_nodes={"cpu": UsableNodes(3, "n4 (drained: fan)", 1)})
     context = SimpleNamespace(reference_roots=[ROOT / "reference_data"], prepared=prepared)
     date = "2026-01-02T03:04:05Z"
     monkeypatch.setattr(finish, "find_calibration_date", lambda told, _: date if told else "")
     moments = finish.find_calibration_moments(context, results)
-    assert moments == dict.fromkeys((each.case for each in known), parse_utc(date).timestamp())
+    assert moments == dict.fromkeys((reference.case for reference in known), parse_utc(date).timestamp())
     said: list[object] = []
     monkeypatch.setattr(finish, "format_openmetrics", lambda *each: said.extend(each) or "")
     finish.format_monitored(context, SimpleNamespace(results=results))

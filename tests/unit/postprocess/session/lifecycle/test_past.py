@@ -58,7 +58,7 @@ def test_a_damaged_night_is_told_and_keeps_nobody_from_a_report(stored, summary,
     past = read_past(stored, summary)
     assert not past.nights
     declared.check((), 0, [past.problem])
-    assert Verdict.REGRESSED in {each.verdict for each in summary.results}
+    assert Verdict.REGRESSED in {result.verdict for result in summary.results}
 
 
 STARTS = ("2026-10-30T01:00:00Z", "2026-11-20T01:00:00Z", "2026-11-21T01:00:00Z")
@@ -158,12 +158,14 @@ def test_the_verdict_of_a_night_is_what_its_suspects_turned_out_to_be(measured_a
     cleared = read_past(work, summary).rounds
     tone, headline = conclude_session(summary, cleared)
     assert tone != "bad" and headline == "1 of 12 cases suspect: measured again, 1 cleared"
-    fell = [replace(each, verdict=Verdict.REGRESSED) for each in cleared[0].results]
+    fell = [replace(result, verdict=Verdict.REGRESSED) for result in cleared[0].results]
     failed = [replace(cleared[0], results=tuple(fell), exit_status=1)]
     tone, headline = conclude_session(summary, failed)
     assert tone == "bad" and headline.endswith("measured again, 1 regressed")
     assert propose_next(summary, failed)[0].command == f"./plumbline run --failed {later}"
-    assert all(each.command != f"./plumbline run --failed {later}" for each in propose_next(summary, cleared))
+    assert all(
+        proposal.command != f"./plumbline run --failed {later}" for proposal in propose_next(summary, cleared)
+    )
 
 
 def test_a_terminal_proposes_to_measure_suspects_again_only_until_that_is_done(measured_again):

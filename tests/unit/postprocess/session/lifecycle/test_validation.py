@@ -87,7 +87,7 @@ def test_wrong_data_fails_every_case_of_its_benchmark_and_mpi():
     wrong = launched(fail_launch(Verdict.INCORRECT, "line 6: wrong data was received"))
     found = validation.assess_verification([wrong], [BCAST])
     cases = [replace(BCAST, bytes=4, processes=8), replace(BCAST, environment="other")]
-    verdicts = [each.verdict for each in found.apply([CaseResult(c, Verdict.PASS) for c in cases])]
+    verdicts = [result.verdict for result in found.apply([CaseResult(c, Verdict.PASS) for c in cases])]
     assert verdicts == [Verdict.INCORRECT, Verdict.PASS]
     assert found.unverified == ()
 
@@ -105,7 +105,7 @@ def test_the_command_of_wrong_data_measures_every_size_where_it_is_wrong(declare
         CaseResult(other, Verdict.PASS, rerun="run --processes 8 --bytes 4 --cache warm"),
     ]
     judged = found.apply(results)
-    declared.check({each.verdict for each in judged}, 1, [each.rerun for each in judged])
+    declared.check({result.verdict for result in judged}, 1, [result.rerun for result in judged])
 
 
 @plants("stale", "another library than was timed, in the launches that verify",
@@ -152,4 +152,4 @@ def test_what_a_program_cannot_verify_is_told(tmp_path):
 def test_a_program_that_verifies_in_every_launch_needs_no_launch_for_it():
     osu = launched()
     own = replace(osu, launch=replace(osu.launch, program="bindings"))
-    assert [validation.has_unverified_data(each) for each in (osu, own)] == [True, False]
+    assert [validation.has_unverified_data(launch) for launch in (osu, own)] == [True, False]

@@ -118,13 +118,13 @@ class Night:
         )
         plan = [planned(by_hand=ledger.CalibrationHeader("", **options).by_hand(PLACE[2]))]
         catalog, _ = calibrate_unknown(context, plan, load_catalog(self.roots, list_places(plan)))
-        return {catalog.reference(each).center for each in CASES}
+        return {catalog.reference(case).center for case in CASES}
 
     @property
     def options(self) -> list[Any]:
         """What the file of the work directory tells of options, by calibration."""
         told = json.loads(provenance.locate_provenance(self.path).read_text())["programs"]["mpicost"]
-        return [each.get("options") for each in provenance.list_calibrations(told)]
+        return [calibration.get("options") for calibration in provenance.list_calibrations(told)]
 
 
 A = {"set_env": {"A": "1"}}

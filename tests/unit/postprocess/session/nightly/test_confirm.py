@@ -146,7 +146,7 @@ def counts_of(work: WorkDirectory, **changes: object) -> int:
 
 def test_a_night_takes_what_is_paid_and_five_at_most(work: WorkDirectory):
     leave_timed_session(work.sessions / "20261121T090000Z-1", 1.0)
-    assert [counts_of(work, budget=each) for each in (600.0, 5.0, 3.5, 0.5)] == [5, 5, 3, 1]
+    assert [counts_of(work, budget=value) for value in (600.0, 5.0, 3.5, 0.5)] == [5, 5, 3, 1]
     assert counts_of(work, budget=0.0) == 1  # OSU and IMB have none
     assert counts_of(work, exact=True) == 1
 
@@ -165,4 +165,4 @@ def test_counts_are_told_and_planned():
     )
     assert line.endswith(": mpicost 2x2, 4x2 on a, b")
     repeated = repeat_launches([planned(), planned(program="osu")], {PLACE: 5})
-    assert [each.number for each in repeated] == [1, 2, 3, 4, 5, 1]
+    assert [launch.number for launch in repeated] == [1, 2, 3, 4, 5, 1]

@@ -54,7 +54,7 @@ class Learner:
 
     def results(self, change: Callable[[CaseResult], CaseResult]) -> list[CaseResult]:
         """Return the results, of which one is changed."""
-        return [change(each) if each.case == ONE else each for each in self.lesson.results]
+        return [change(result) if result.case == ONE else result for result in self.lesson.results]
 
 
 def make(root: Path, sessions: int = 1, first: datetime = FIRST, reviewed: bool = False) -> Learner:
@@ -81,7 +81,7 @@ def make(root: Path, sessions: int = 1, first: datetime = FIRST, reviewed: bool 
         update_references(work.provisional, launches)
     catalog = load(place)
     results = evaluate_launches([done], catalog, "local")
-    assert {each.verdict for each in results} <= {Verdict.PASS, Verdict.PROVISIONAL}
+    assert {result.verdict for result in results} <= {Verdict.PASS, Verdict.PROVISIONAL}
     lesson = Lesson(session, Selection(Path("x.py")), [done], results, catalog, NO_HISTORY)
     return Learner(work, lesson)
 
@@ -102,7 +102,7 @@ def test_a_night_is_one_more_session_and_the_calibration_stays_what_it_was(learn
     assert after.headline.sessions == 2 and len(set(after.days)) == 2
     assert after.center == pytest.approx(before.center * math.sqrt(1.01), rel=1e-6)
     told = read_ledger(learner.work.root)
-    assert [each.learned for each in told] == [False] * LAUNCHES + [True]
+    assert [launch.learned for launch in told] == [False] * LAUNCHES + [True]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_case_that_is_not_well_inside_its_limits_teaches_nothing(learner: Lear
 @pytest.mark.parametrize(("there", "count"), [(5e-8, len(CASES)), (2.6e-7, 0)])
 def test_a_launch_whose_ranks_lay_elsewhere_teaches_nothing(learner: Learner, there, count: int):
     """The reference that judged the cases is of launches 50 ns from core to core."""
-    results = [replace(each, core_latency=5e-8) for each in learner.lesson.results]
+    results = [replace(result, core_latency=5e-8) for result in learner.lesson.results]
     other = finished(learner.work.root / "other", core_latency=(there, there))
     lesson = replace(learner.lesson, results=results, finished=[other])
     assert bool(replace(learner, lesson=lesson).learn()[1]) is (count > 0)

@@ -230,7 +230,7 @@ def test_what_has_references_and_is_gone_is_kept_as_incomplete(night, monkeypatc
     with pytest.raises(SystemExit) if ends else nullcontext():
         night.begin(**choice)
     ((_, results),) = night.kept
-    gone = [each for each in results if each != SLOW]
+    gone = [result for result in results if result != SLOW]
     assert {each.case for each in gone} == {*missed}
     assert {each.verdict for each in gone} <= {Verdict.INCOMPLETE}
     assert results == sorted(results, key=module.result_sort_key)
@@ -316,7 +316,7 @@ def test_a_night_plans_again_if_it_takes_other_launches_than_the_last_one(
     )
     night.launches = asked
     night.begin()
-    assert [each and each.launches for each in plans] == made
+    assert [plan and plan.launches for plan in plans] == made
     assert [each.launches for each in ran] == [made[-1]]
     assert recall(night.root / module.COUNTS, LaunchCounts).counts == [(place, last if asked else 5)]
 
@@ -382,7 +382,7 @@ def test_a_night_whose_data_cannot_be_verified_is_judged_even_so(night, monkeypa
     status = night.begin()
     ((_, results),) = night.kept
     lines = [each for each in told if each.startswith("data not")]
-    declared.check({each.verdict for each in results}, status, lines)
+    declared.check({result.verdict for result in results}, status, lines)
 
 
 @pytest.mark.parametrize(("minutes", "seconds"), [(0, 0), (2, 120), (None, 30)])

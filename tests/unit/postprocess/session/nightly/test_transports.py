@@ -75,7 +75,7 @@ def launch_between(tmp_path: Path, *facts: dict[str, str]) -> FinishedLaunch:
     """A launch on nodes with these facts, which says that UCX takes TCP."""
     run = finished(tmp_path)
     assert run.outcome.records
-    wide = tuple(replace(each, processes=2, per_node=1) for each in run.launch.cases)
+    wide = tuple(replace(case, processes=2, per_node=1) for case in run.launch.cases)
     hosts = [{"name": f"n{number}", "ranks": 1} for number in range(len(facts))]
     record = {**run.outcome.records.run, "hosts": hosts, "node_facts": list(facts)}
     records = replace(run.outcome.records, run=record)
@@ -99,7 +99,7 @@ def hear_between(
 def test_tcp_beside_a_fast_network_is_not_comparable(tmp_path: Path, declared: Declared) -> None:
     proof = hear_between(tmp_path, MLX5, MLX5)
     ((place, paths),) = proof.paths.items()
-    assert [each.is_tcp for each in paths] == [True]
+    assert [path.is_tcp for path in paths] == [True]
     case = replace(CASE, environment=place[1], processes=2, per_node=1)
     system, _, partition = place[0].partition(":")
     passed = CaseResult(replace(case, system=system, partition=partition), Verdict.PASS)
@@ -318,7 +318,7 @@ def test_nothing_is_started_where_a_job_lost_its_nodes(tmp_path: Path, job_end: 
 
 def test_a_job_of_more_nodes_that_never_started_keeps_no_smaller_one_back(tmp_path: Path) -> None:
     well = finished(tmp_path)
-    wide = [replace(each, processes=64, per_node=2) for each in well.launch.cases]
+    wide = [replace(case, processes=64, per_node=2) for case in well.launch.cases]
     never = fail_launch(Verdict.CRASHED, "it never started", Ending.NEVER_STARTED)
     lost = replace(well, launch=replace(well.launch, cases=wide), outcome=never)
     with pytest.raises(AttributeError, match="open_session"):

@@ -118,7 +118,7 @@ def test_nodes_that_cannot_be_used():
         "n1|idle|Unknown|none\nn2|down*|2026-11-25T09:12:07|Not  responding\n"
         "n3|drained |2026-11-25T09:12:00|bad DIMM\nn4|allocated|Unknown|none\nn5|mixed*|Unknown|none\n"
     )
-    assert [each.shown for each in slurm_jobs.parse_nodes(lines) if each.unhealthy] == [
+    assert [node.shown for node in slurm_jobs.parse_nodes(lines) if node.unhealthy] == [
         "n2 (down* since 2026-11-25 09:12:07: Not responding)",
         "n3 (drained since 2026-11-25 09:12: bad DIMM)",
         "n5 (mixed*)",
@@ -243,9 +243,9 @@ def test_only_jobs_of_the_sessions_are_cancelled_and_only_once(tmp_path, monkeyp
 )
 def test_options_at_fault_are_told_from_a_job_that_no_node_takes(monkeypatch, refusals, found):
     def explain(options: list[str], cluster: str) -> str:
-        words = [each for each in options if each != "--partition=cpu"]
+        words = [option for option in options if option != "--partition=cpu"]
         assert cluster == "" and "--partition=cpu" in options
-        return refusals.get(" ".join(words)) or next((refusals[each] for each in words if each in refusals), "")
+        return refusals.get(" ".join(words)) or next((refusals[word] for word in words if word in refusals), "")
 
     monkeypatch.setattr(slurm_jobs, "explain_refused_job", explain)
     assert list(SLURM.find_refused_options(["--partition=cpu", "--a", "--b"])) == found

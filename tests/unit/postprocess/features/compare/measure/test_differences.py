@@ -103,7 +103,7 @@ def test_each_place_needs_launches_of_both_sides() -> None:
 
 def test_the_cores_of_a_launch_are_those_of_nearly_all_its_cases() -> None:
     def told(*times: float) -> float | None:
-        return differences.locate_launch([CaseValue(1e-6, "s", core_latency=(each, None)) for each in times])
+        return differences.locate_launch([CaseValue(1e-6, "s", core_latency=(time, None)) for time in times])
 
     assert told(*[NEAR] * 20, FAR) == pytest.approx(NEAR)
     assert told(*[NEAR] * 10, *[FAR] * 10) == MOVED
@@ -142,7 +142,7 @@ def test_what_fails_is_noted_and_stops_nothing(bench, monkeypatch) -> None:
 
     monkeypatch.setattr(differences, "take_fingerprint", fail)
     differences.take_fingerprints(bench)
-    assert any("ping-pong has no value" in each for each in bench.context.progress.notes)
+    assert any("ping-pong has no value" in note for note in bench.context.progress.notes)
 
 
 def test_values_are_read_by_place() -> None:

@@ -123,8 +123,8 @@ def test_options_are_replaced_however_they_were_given():
 
 
 def test_a_pass_tells_what_its_launches_took_and_what_is_beside_them():
-    said = {each.key: CaseValue(1e-6, "s") for each in SMALL}
-    skipped = {each.key: failing("skipped") for each in OSU}
+    said = {case.key: CaseValue(1e-6, "s") for case in SMALL}
+    skipped = {case.key: failing("skipped") for case in OSU}
     done = ComparisonPass(0, 0, "old", "s", 9.0, (LaunchValues("l", {}, {**said, **skipped}, 4.0),))
     cost = read_pass_cost(done)
     assert cost and (cost.cases, cost.beside) == (SMALL, 5.0)

@@ -70,7 +70,7 @@ def test_what_is_refused_for_its_time_keeps_its_trial_runs(
         bench.plan_looks()
     bench.context = SimpleNamespace(progress=progress)  # type: ignore[assignment]
     discard_refused(bench.context, bench.path, why.value)
-    assert [each.name for each in bench.path.parent.iterdir()] == [data.TRIAL]
+    assert [path.name for path in bench.path.parent.iterdir()] == [data.TRIAL]
     other = replace(bench, path=bench.path.with_name("other"))
     data.append_record(other.path, HEADER)
     discard_refused(bench.context, other.path, UsageError("no case in common"))

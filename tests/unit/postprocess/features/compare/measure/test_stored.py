@@ -74,7 +74,7 @@ def read(tmp_path: Path) -> JudgedComparison:
 
 
 def judged(tmp_path: Path) -> dict[str, str]:
-    return {each.case.routine: each.verdict for each in read(tmp_path).cases}
+    return {case.case.routine: case.verdict for case in read(tmp_path).cases}
 
 
 def test_two_nights_alike_are_not_safe_but_undecided(store, compare, tmp_path, capsys) -> None:
@@ -133,7 +133,7 @@ def test_what_was_measured_otherwise_is_not_judged(store, compare, tmp_path) -> 
     store(OLD, session_rows(OLD))
     store(NEW, session_rows(NEW, dict.fromkeys(ROUTINES, 2.0), cpu_model="other chip"))
     assert compare(OLD, NEW) == 3
-    assert {each.reason for each in read(tmp_path).cases} == {"processor differs: chip and other chip"}
+    assert {case.reason for case in read(tmp_path).cases} == {"processor differs: chip and other chip"}
 
 
 def test_two_mpis_of_one_session_are_chosen_by_name(store, compare, tmp_path, capsys) -> None:
