@@ -381,7 +381,8 @@ def render_terminal(document: Document) -> str:
     headline = f"{STAMPS[document.tone]} {document.headline}".lstrip()
     where = " · ".join([document.kind, *document.where])
     ending = Section("", [Lines(Role.ITEM, document.how_to_read)])
-    parts = [_wrap_lines([headline, where, *document.failures, *document.facts])]
+    counts = filter(None, [", ".join(document.counts)])
+    parts = [_wrap_lines([headline, where, *document.failures, *counts, *document.facts])]
     for section in drop_empty([*document.sections, ending]):
         blocks = [text for text in map(_render_terminal_block, section.blocks) if text]
         title = sanitize_line(section.heading)
