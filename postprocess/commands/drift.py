@@ -15,7 +15,7 @@ from postprocess.cli.options import add_json, add_options
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import matches_patterns
-from postprocess.report.document import write_document
+from postprocess.report.rendering import write_document
 
 DAYS = 365  #: that are looked at unless told otherwise
 

@@ -9,7 +9,7 @@ from postprocess.base.formats import TextTable
 from postprocess.base.grouping import group_pairs
 from postprocess.model.groups import count_lines
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields, is_healthy
-from postprocess.report import document, first_screen, overview, panels, plots, trial_selection
+from postprocess.report import document, first_screen, overview, panels, plots, rendering, trial_selection
 from postprocess.report.case_table import CaseTable, build_case_table
 from postprocess.report.curves import Curves, build_curves
 from postprocess.report.document import (
@@ -300,7 +300,7 @@ def _build_maps(summary: SessionSummary) -> Section:
     ]
     verdicts = build_verdict_map(summary.results, summary.strict)
     context = {"verdicts": verdicts, "limits": build_limit_map(summary.results), "classes": CLASSES}
-    draw = partial(document.render_fragment, "maps.html.j2", context)
+    draw = partial(rendering.render_fragment, "maps.html.j2", context)
     return Section("Cases by routine", [Drawing(draw, tables)] if tables else [])
 
 
@@ -314,12 +314,12 @@ def _build_case_list(table: CaseTable, past: first_screen.Past, not_drawn: int) 
         "figures": _tell_figures,
         **keys,
     }
-    draw = partial(document.render_fragment, "cases.html.j2", context, trials=plots.draw_trials)
+    draw = partial(rendering.render_fragment, "cases.html.j2", context, trials=plots.draw_trials)
     return Section("All cases", [Drawing(draw)] if table.rows else [], printed="")
 
 
 def _build_curves(curves: Curves) -> Section:
-    draw = partial(document.render_fragment, "curves.html.j2", {"curves": curves})
+    draw = partial(rendering.render_fragment, "curves.html.j2", {"curves": curves})
     title = "Values over bytes and processes"
     return Section(title, [Drawing(draw)] if curves.sections else [], printed="")
 
@@ -417,17 +417,17 @@ def build_report(
     """
     markdown, html = session_dir / "report.md", session_dir / "report.html"
     told = build_document(summary, past or first_screen.Past(), trials)
-    document.write_pages({markdown: document.render_markdown(told), html: document.render_html(told)})
+    rendering.write_pages({markdown: rendering.render_markdown(told), html: rendering.render_html(told)})
     return markdown, html
 
 
 def render_markdown(summary: SessionSummary, past: first_screen.Past | None = None) -> str:
     """Render the report without pictures, for a mail or an issue."""
-    return document.render_markdown(build_document(summary, past or first_screen.Past()))
+    return rendering.render_markdown(build_document(summary, past or first_screen.Past()))
 
 
 def render_html(
     summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]], past: first_screen.Past | None = None
 ) -> str:
     """Render the report as one page that needs nothing but itself."""
-    return document.render_html(build_document(summary, past or first_screen.Past(), trials))
+    return rendering.render_html(build_document(summary, past or first_screen.Past(), trials))

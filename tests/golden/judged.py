@@ -19,7 +19,7 @@ from postprocess.features.compare import data
 from postprocess.features.compare.measure.run import conclude
 from postprocess.features.links.page import PAGE, build_links_document
 from postprocess.model.session import Session
-from postprocess.report.document import write_document
+from postprocess.report.rendering import write_document
 from postprocess.results.summary import load_summary
 from site_configs.topology.machine import Machine
 from tests.golden.numbers import show

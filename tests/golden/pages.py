@@ -27,7 +27,7 @@ from postprocess.features.guidelines.judge import judge_guidelines, judge_overri
 from postprocess.features.guidelines.text import PAGE as GUIDELINES
 from postprocess.features.guidelines.text import GuidelineResult, build_guideline_document, format_guidelines
 from postprocess.model.session import Session
-from postprocess.report.document import write_document
+from postprocess.report.rendering import write_document
 from postprocess.stats.acceptance import RowVerdict
 from tests.golden.stage import Stage
 from tests.support.factories.offer import DELIVERED, OFFICIAL, RULES_TEXT, make_offer

@@ -23,7 +23,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.routines.mpicost import COMPARED
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
-from postprocess.report.document import write_document
+from postprocess.report.rendering import write_document
 from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle import finish
 from postprocess.session.lifecycle.context import (

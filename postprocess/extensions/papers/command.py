@@ -34,7 +34,7 @@ from postprocess.extensions.papers.measurements import PaperMeasurements
 from postprocess.extensions.papers.printed import History
 from postprocess.extensions.papers.taboada_kernels import MeasuredKernels, collect_kernels
 from postprocess.extensions.papers.taboada_tables import FORM, NetworkTheory, parse_theory
-from postprocess.report import document
+from postprocess.report import rendering
 from postprocess.report.document import Block, Document
 from postprocess.report.trial_selection import read_trials
 from postprocess.results.store import SUFFIX, read_sessions
@@ -43,10 +43,10 @@ from postprocess.results.summary import SessionSummary, load_summary
 NO_SPREAD = "No spread and nothing filtered: no case has two counted trials in the store, as in simulated time."
 MEASURED, IN_PRINT = "Measured", "In print"  #: the two parts of a page
 FORMATS = {
-    "text": document.render_terminal,
-    "markdown": document.render_markdown,
+    "text": rendering.render_terminal,
+    "markdown": rendering.render_markdown,
     "csv": cells.format_csv,
-    "html": document.render_html,
+    "html": rendering.render_html,
 }
 
 
@@ -348,9 +348,9 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if page is None:
         missing = "several process counts or partitions of mpicost"
         raise UsageError(f"{directory}: nothing to compare; choose a session with {missing}")
-    print(document.render_terminal(page), flush=True)
+    print(rendering.render_terminal(page), flush=True)
     Progress().say("drawing the pictures")
-    path = document.write_document(page, directory / "papers.html")
+    path = rendering.write_document(page, directory / "papers.html")
     print(path.with_suffix(".md"), path, sep="\n")
     return 0
 

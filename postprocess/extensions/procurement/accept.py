@@ -53,7 +53,7 @@ from postprocess.extensions.procurement.sealed import (
 )
 from postprocess.extensions.procurement.violations import Code, Violation, format_violations
 from postprocess.model.session import Request
-from postprocess.report import document
+from postprocess.report import rendering
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 
 MODE = "accept"
@@ -220,7 +220,7 @@ def conclude(
     parties = protocol.Parties(*told)
     measured = open_offer(demand.folder / MEASURED)
     pages = protocol.render_protocol(checked.offer, measured, parties, found, violations)
-    document.write_pages({demand.folder / name: text for name, text in pages.items()})
+    rendering.write_pages({demand.folder / name: text for name, text in pages.items()})
     page = demand.folder / protocol.ACCEPT[0]
     for table in (protocol.tabulate_acceptance(found), *protocol.tabulate_links(found)):
         print(render_narrow_text(table), end="", flush=True)

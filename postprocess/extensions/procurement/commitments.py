@@ -25,7 +25,8 @@ from postprocess.extensions.procurement.offer import (
 from postprocess.extensions.procurement.rules.rules import hash_rules
 from postprocess.extensions.procurement.run_rules import list_speed_limits
 from postprocess.extensions.procurement.violations import Code, Violation
-from postprocess.report.document import Document, Tone, render_html, table_section
+from postprocess.report.document import Document, Tone, table_section
+from postprocess.report.rendering import render_html
 
 FORM_HTML = "offer.html"
 TEXTS = 6  #: columns, from demand to category

@@ -22,8 +22,9 @@ from postprocess.extensions.procurement.form_rows import is_worse, limit_of, sum
 from postprocess.extensions.procurement.offer import OpenedOffer
 from postprocess.extensions.procurement.rules.rules import BASELINE, RuleCase, Rules
 from postprocess.extensions.procurement.spreadsheet import guard_cell
-from postprocess.report.document import Document, Picture, Section, Tone, Toned, table_section, write_document
+from postprocess.report.document import Document, Picture, Section, Tone, Toned, table_section
 from postprocess.report.drawing import INK, MUTED, SERIES, apply_style, render_inline_svg
+from postprocess.report.rendering import write_document
 
 #: Values of a system by case and bytes, in the unit of the case.
 PresentSystem = dict[tuple[str, int], float]

@@ -24,17 +24,9 @@ from postprocess.extensions.procurement.violations import (
     list_broken,
     times,
 )
-from postprocess.report.document import (
-    Document,
-    Picture,
-    Section,
-    Tone,
-    Toned,
-    render_html,
-    render_markdown,
-    table_section,
-)
+from postprocess.report.document import Document, Picture, Section, Tone, Toned, table_section
 from postprocess.report.drawing import BAD, GOOD, MUTED, apply_style, render_inline_svg
+from postprocess.report.rendering import render_html, render_markdown
 from postprocess.stats.acceptance import Open, OperatingCharacteristic, RowVerdict
 
 SCHEMA = 1

@@ -38,7 +38,7 @@ from postprocess.model.options import PER_NODE, PROCESSES
 from postprocess.model.plan import PlannedLaunch, list_planned_cases
 from postprocess.model.routines.mpicost import CACHE, CACHES, ROUTINES
 from postprocess.model.session import Request, Selection
-from postprocess.report.document import write_document
+from postprocess.report.rendering import write_document
 from postprocess.session.lifecycle.context import SessionContext, open_session_context
 from postprocess.session.lifecycle.injections import INJECTION_KINDS, list_unknown_injections
 from postprocess.session.nightly.estimate import choose_launch_counts, describe_launch_counts

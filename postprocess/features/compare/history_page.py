@@ -12,7 +12,7 @@ from markupsafe import Markup
 from postprocess.base import formats
 from postprocess.features.compare.history import CaseHistory, JudgedHistory
 from postprocess.features.compare.text import format_controls, join_lines
-from postprocess.report import document
+from postprocess.report import document, rendering
 from postprocess.report import drawing as small
 from postprocess.report.drawing import BAD, GOOD, INK, MUTED, apply_style, render_inline_svg
 from postprocess.report.plots import Y_LABELS
@@ -151,7 +151,7 @@ LEGEND = document.Legend(
 
 def write_history(directory: Path, judged: JudgedHistory) -> Path:
     """Write all pages of a history; return that for people. Raises UsageError if they cannot be written."""
-    return document.write_document(build_history_document(judged), directory / PAGE)
+    return rendering.write_document(build_history_document(judged), directory / PAGE)
 
 
 def build_history_document(judged: JudgedHistory) -> document.Document:

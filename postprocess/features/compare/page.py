@@ -22,7 +22,7 @@ from postprocess.features.compare.decision import SignedDecision, tell_waivers
 from postprocess.features.compare.facts import describe_fingerprint
 from postprocess.features.compare.judge import Decision, JudgedComparison
 from postprocess.features.compare.next_steps import NextStep
-from postprocess.report import document
+from postprocess.report import document, rendering
 from postprocess.report.document import Block, Commands, Document, Drawing, Lines, Role, Section, Tone, Toned
 from postprocess.report.panels import Panel, PanelLine, Point
 from postprocess.report.plots import draw_line_keys, draw_lines
@@ -55,12 +55,12 @@ def write_comparison_page(
 
     :raises UsageError: if they cannot be written
     """
-    return document.write_document(build_document(judged, decided), directory / HTML)
+    return rendering.write_document(build_document(judged, decided), directory / HTML)
 
 
 def render_comparison(judged: JudgedComparison, decided: SignedDecision | None = None) -> dict[str, str]:
     """Render all pages of a comparison, by the names of their files."""
-    pages = document.render_pages(build_document(judged, decided), Path(HTML))
+    pages = rendering.render_pages(build_document(judged, decided), Path(HTML))
     return {path.name: text for path, text in pages.items()}
 
 
@@ -143,7 +143,7 @@ def show_cards(judged: JudgedComparison) -> Section:
         "sides": draw_line_keys(names),
         "left": f"{formats.plural(left, 'further routine')}: on the screen's page." if left else "",
     }
-    draw = partial(document.render_fragment, "comparison_cards.html.j2", context, curve=draw_lines)
+    draw = partial(rendering.render_fragment, "comparison_cards.html.j2", context, curve=draw_lines)
     return Section("Old and new, routine by routine", [Drawing(draw)] if cards else [])
 
 

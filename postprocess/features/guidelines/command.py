@@ -28,7 +28,7 @@ from postprocess.model.options import BYTES, PARTITION, PER_NODE, PROCESSES, PRO
 from postprocess.model.routines.guidelines import Measured
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, compute_exit_status
-from postprocess.report.document import write_document
+from postprocess.report.rendering import write_document
 from postprocess.runner.reframe_pass import make_plan
 from postprocess.session.lifecycle import finish
 from postprocess.session.lifecycle.context import (

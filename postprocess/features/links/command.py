@@ -24,7 +24,7 @@ from postprocess.model.plan import PlannedLaunch, list_places
 from postprocess.model.routines.mpicost import TOURNAMENT, WARM
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
-from postprocess.report.document import write_document
+from postprocess.report.rendering import write_document
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
 from postprocess.session.lifecycle import finish

@@ -22,7 +22,7 @@ from postprocess.base.grouping import group_pairs
 from postprocess.base.os_errors import describe_fault
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.verdict import Verdict, count_verdicts
-from postprocess.report import document, overview
+from postprocess.report import document, overview, rendering
 from postprocess.report.document import Document, Lines, Linked, Links, Role, Section, Tone, Toned
 from postprocess.report.first_screen import MOST_NIGHTS, LaterRound, Past, Step, describe_sight
 from postprocess.report.trial_selection import LaunchTrials, read_trials
@@ -188,7 +188,7 @@ def render_index(entries: Iterable[SiteEntry], problems: Sequence[str] = ()) -> 
         _build_month(name, months[name], number > 0) for number, name in enumerate(sorted(months, reverse=True))
     ]
     nothing = Section("", [] if known else [Lines(Role.REMARK, ["No session is finished yet."])])
-    return document.render_html(
+    return rendering.render_html(
         Document(
             kind=ALL,
             where=(),
@@ -287,7 +287,7 @@ def write_site(work: WorkDirectory, folder: Path) -> tuple[Path, list[str]]:
             problems.append(str(error))
         except Exception as error:  # of one session, which must not keep the others away
             problems.append(f"{directory}: {describe_fault(error)}")
-    document.write_pages({folder / INDEX: render_index(entries, problems)})
+    rendering.write_pages({folder / INDEX: render_index(entries, problems)})
     return folder / INDEX, problems
 
 
@@ -310,7 +310,7 @@ def write_entry(work: WorkDirectory, directory: Path, summary: SessionSummary, f
     text = (read_page(held) or render_page(work, directory, summary)).replace(TOP, BACK, 1)
     text = BESIDE.sub(r'href="\1.html"', text)
     if read_page(page) != text:
-        document.write_pages({page: text})
+        rendering.write_pages({page: text})
     return build_entry(summary, name)
 
 

@@ -8,7 +8,8 @@ from postprocess.base.formats import TextTable
 from postprocess.extensions.papers.measurements import PaperMeasurements, arrange_sessions
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.report.document import Document, Lines, drop_empty
+from postprocess.report.document import Document, Lines
+from postprocess.report.rendering import drop_empty
 from tests.support.factories.report import LINEAR, Night
 
 LADDER = (2, 4, 8, 16, 32, 64, 96, 128)

@@ -13,7 +13,7 @@ from postprocess.analyses import drift_page, drift_report
 from postprocess.analyses.drift import Trend, detect_trends
 from postprocess.analyses.drift_findings import FEWEST, cluster_changes
 from postprocess.main import main
-from postprocess.report.document import render_html, render_markdown
+from postprocess.report.rendering import render_html, render_markdown
 from postprocess.results.store import write_session
 from tests.support.factories.drift import CASE, nights, noise, session, started, stepped, write_nights
 from tests.support.faults import Declared, plants

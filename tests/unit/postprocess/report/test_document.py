@@ -30,12 +30,9 @@ from postprocess.report.document import (
     Tone,
     Toned,
     css_key,
-    render_html,
-    render_markdown,
-    render_terminal,
     table_section,
-    write_document,
 )
+from postprocess.report.rendering import render_html, render_markdown, render_terminal, write_document
 
 HOSTILE = "<script>alert(1)</script> | `x` <img src=http://a> \x1b[31m {{ 7 * 7 }}"
 TABLE = TextTable(HOSTILE, (HOSTILE, ""), (HOSTILE,), ((HOSTILE, "-", Toned(HOSTILE, Tone.BAD)),), (HOSTILE,))

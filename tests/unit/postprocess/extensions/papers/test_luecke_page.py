@@ -9,7 +9,7 @@ from postprocess.base.formats import TextTable, render_text
 from postprocess.extensions.papers import luecke_page as papers
 from postprocess.extensions.papers.luecke_page import build_session_page
 from postprocess.main import main
-from postprocess.report.document import render_html, render_markdown, render_terminal
+from postprocess.report.rendering import render_html, render_markdown, render_terminal
 from postprocess.results.summary import SummaryEnvironment, parse_summary
 from tests.support.factories import papers as samples
 from tests.support.factories import report

@@ -58,7 +58,7 @@ from postprocess.model.routines.mpicost import CONTROLS, ROUTINES
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import load_catalog
-from postprocess.report.document import render_markdown
+from postprocess.report.rendering import render_markdown
 from postprocess.session.lifecycle import injections
 from postprocess.stats.band import LARGE_BYTES, SLOW_ALPHA, compute_band
 from postprocess.stats.detection import GROSS
