@@ -340,16 +340,17 @@ def ask_for_spack(
 def build_named_source(work: WorkDirectory, word: str, progress: Progress) -> str:
     """Build the MPI whose source a word names, and return the word for where it is installed.
 
-    Other words stay as they are; so does a source where there is no Spack, which is refused later.
+    Other words stay as they are.
 
-    :raises UsageError: if it is the source of no MPI that is known, or cannot be built.
+    :raises UsageError: if it is the source of no MPI that is known, or cannot be built, as without a Spack.
     """
     path = parse_mpi_word(word).plain
     if "/" not in path or not is_source(Path(path)):
         return word
     spack = find_spack(work, progress, choose_mirror(work.root, None, progress))
     if spack is None:
-        return word
+        fix = "install the MPI, and name its prefix (docs/layers.md)"
+        raise UsageError(f"{path}: is the source of an MPI, and there is no Spack to build it; {fix}")
     begun = time.monotonic()
     try:
         with progress.phase(f"building the MPI of {path}"):

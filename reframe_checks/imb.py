@@ -41,6 +41,7 @@ FILES = "IMB_out IMB_out_*"  #: files of IMB-IO, in the directory where it is st
 #: largest size. A read beyond the end of the file returns nothing, in less than a microsecond.
 CALLS_OF_A_FILE = 50
 MOST_CALLS = 20
+MOST_OF_A_FILE = 2**31 - 1  #: bytes, which IMB counts as an int
 INT = 4  #: bytes of IMB-MT's elements
 FLOAT = 4  #: bytes; the least for a reduction
 LEAST_ROTATION = 64  #: megabytes
@@ -221,6 +222,8 @@ class imb(OsuImbCheck):
 
     def planned_start(self, start: Start, reason: str, foreseen: bool = False) -> PlannedLaunch:
         launch = super().planned_start(start, reason, foreseen)
+        if is_of_files(start.benchmarks) and CALLS_OF_A_FILE * max(start.sizes) > MOST_OF_A_FILE:
+            return launch.skip_all(f"IMB-IO's files of {CALLS_OF_A_FILE} calls would be larger than 2 GiB")
         several = any(benchmark.executable == MT for benchmark in start.benchmarks)
         return replace(launch, threads=self.count_threads()) if several else launch
 

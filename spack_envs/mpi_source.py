@@ -27,7 +27,7 @@ from spack_envs.mirror.manifest import describe_file
 from spack_envs.provide import Spack
 
 DIGITS = 12  #: of the hash of a source in names
-BUILT = "prefix"  #: a file: where the MPI of a source was installed
+BUILT = "prefix"  #: file with the configuration that the MPI was built by, and where it is installed
 
 #: Of each family: a file with its version, how it stands there, and Spack's word for what has no ``configure``.
 SOURCES = {
@@ -75,7 +75,10 @@ def build_mpi(work: Path, spack: Spack, path: Path, say: Callable[[str], None]) 
     try:
         source = take_source(path, SpackLayout(work).root / "mpis")
         with hold_build_lock(source.place):
-            return find_built(source) or install_mpi(work, spack, source, say)
+            files.write_text(source.place / "spack.yaml", write_mpi_environment(work, spack, source))
+            builder = Builder(work, spack.executable, source.place, say, users=True)
+            configured = hash_configuration(builder)
+            return find_built(source, configured) or install_mpi(builder, source, configured)
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename or path}: {error.strerror}") from None
 
@@ -83,13 +86,19 @@ def build_mpi(work: Path, spack: Spack, path: Path, say: Callable[[str], None]) 
 def take_source(path: Path, root: Path) -> MpiSource:
     """Copy a source below ``root``, unless it is there, and find out of which MPI it is."""
     names = [] if path.is_file() else sorted(list_files(path))
-    digest = describe_file(path.parent, path.name).sha256 if path.is_file() else hash_files(path, names)
+    digest = hash_source(path, names)
     place = root / digest[:DIGITS]
     if not (place / "source").is_dir():
         with files.new_folder(place / "source") as folder:
             unpack(path, folder) if path.is_file() else copy_files(path, names, folder)
+            if (hash_source(path, names) if path.is_file() else hash_files(folder, names)) != digest:
+                raise SpackEnvironmentError(f"{path}: was changed while it was copied; run the command again")
     family, version = identify_source(place / "source", path)
     return MpiSource(family, version, digest, place)
+
+
+def hash_source(path: Path, names: Iterable[str]) -> str:
+    return describe_file(path.parent, path.name).sha256 if path.is_file() else hash_files(path, names)
 
 
 def list_files(folder: Path) -> Iterator[str]:
@@ -106,8 +115,15 @@ def list_files(folder: Path) -> Iterator[str]:
 
 def list_git_files(folder: Path) -> Iterator[str]:
     """List what git knows in a checkout and its submodules, and what it neither knows nor ignores."""
-    for words in (["--cached", "--recurse-submodules"], ["--others", "--exclude-standard"]):
-        yield from filter(None, run(["git", "-C", str(folder), "ls-files", "-z", *words], folder).split("\0"))
+    each = ["submodule", "foreach", "--recursive", "--quiet", "printf '%s\\0' \"$displaypath\""]
+    yield from ask_git(folder, "ls-files", "-z", "--cached", "--recurse-submodules")
+    for module in ["", *ask_git(folder, *each)]:
+        for name in ask_git(folder / module, "ls-files", "-z", "--others", "--exclude-standard"):
+            yield os.path.join(module, name)
+
+
+def ask_git(folder: Path, *words: str) -> list[str]:
+    return [name for name in run(["git", "-C", str(folder), *words], folder).split("\0") if name]
 
 
 def run(command: list[str], path: Path) -> str:
@@ -115,7 +131,7 @@ def run(command: list[str], path: Path) -> str:
 
     :raises SpackEnvironmentError: with the first line of its errors, if it fails.
     """
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="surrogateescape", check=False)
     if done.returncode != 0:
         why = next(iter(done.stderr.strip().splitlines()), f"{command[0]} failed")
         raise SpackEnvironmentError(f"{path}: {why}")
@@ -127,8 +143,8 @@ def hash_files(folder: Path, names: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for name in names:
         path = folder / name
-        told = f"link {os.readlink(path)}" if path.is_symlink() else describe_file(folder, name).sha256
-        digest.update(f"{name}\0{told} {os.access(path, os.X_OK)}\0".encode())
+        content = f"link {os.readlink(path)}" if path.is_symlink() else describe_file(folder, name).sha256
+        digest.update(os.fsencode(f"{name}\0{content} {os.access(path, os.X_OK)}\0"))
     return digest.hexdigest()
 
 
@@ -162,24 +178,33 @@ def identify_source(folder: Path, path: Path) -> tuple[str, str]:
     raise SpackEnvironmentError(f"{path}: is not the source of {' or '.join(SOURCES)}")
 
 
-def find_built(source: MpiSource) -> Path | None:
-    """Find the prefix of what was built of a source; None if it is not there."""
+def hash_configuration(builder: Builder) -> str:
+    """Hash what Spack is told of packages, the user's own configuration included."""
+    return hashlib.sha256(builder.call(builder.directory, "config", "get", "packages").encode()).hexdigest()
+
+
+def find_built(source: MpiSource, configured: str) -> Path | None:
+    """Find the prefix of what was built of a source by this configuration; None if it is not there."""
     try:
-        prefix = Path(files.read_text(source.place / BUILT))
-    except OSError:
+        known, prefix = files.read_text(source.place / BUILT).splitlines()
+    except (OSError, ValueError):
         return None
-    return prefix if (prefix / "bin" / "mpicc").exists() else None
+    return Path(prefix) if known == configured and (Path(prefix) / "bin" / "mpicc").exists() else None
 
 
-def install_mpi(work: Path, spack: Spack, source: MpiSource, say: Callable[[str], None]) -> Path:
-    """Let Spack solve and build a source, and keep where it is."""
+def install_mpi(builder: Builder, source: MpiSource, configured: str) -> Path:
+    """Let Spack solve and build a source, and keep where it is.
+
+    :raises SpackEnvironmentError: if it fails, or Spack takes another MPI, such as an external one
+    """
     package, _ = PACKAGES[source.family]
-    files.write_text(source.place / "spack.yaml", write_mpi_environment(work, spack, source))
-    builder = Builder(work, spack.executable, source.place, say, users=True)
     builder.call(source.place, "concretize", "--force")
     builder.call(source.place, "install")
     prefix = builder.call(source.place, "location", "-i", package).split()[-1]
-    files.write_text(source.place / BUILT, prefix)
+    if source.label not in prefix:
+        fix = f"remove the externals of {package} from Spack's configuration"
+        raise SpackEnvironmentError(f"Spack took {prefix}, which is not built from this source; {fix}")
+    files.write_text(source.place / BUILT, f"{configured}\n{prefix}\n")
     return Path(prefix)
 
 

@@ -216,7 +216,7 @@ INDENT = "  "  #: before all lines of a sentence but the first
 #: words that no sentence has, such as paths, versions and sessions.
 COMMAND = re.compile(
     r"\./plumbline( (references|site|offer|mirror|dossier))? \S+"
-    r"( --?[a-z][a-z-]*( ('[^']*'|[^\s-]\S*))?| [^\s-]*[/@:=\d]\S*)*"
+    r"( --?[a-z][a-z-]*(=\S+| ('[^']*'|[^\s-]\S*))?| [^\s-]*[/@:=\d]\S*)*"
 )
 
 #: Between a number and its unit, which no line separates.

@@ -100,7 +100,7 @@ def check_output_directory(option: str, path: Path) -> None:
     there = next(each for each in (whole, *whole.parents) if os.path.lexists(each))
     if not there.is_dir():
         raise UsageError(f"{option} {path}: {there} is not a directory; choose another directory")
-    if not os.access(there, os.W_OK):
+    if not os.access(there, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {path}: {there} may not be written; choose another directory")
 
 

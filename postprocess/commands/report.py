@@ -21,13 +21,17 @@ EXAMPLE = "./plumbline report 20261121T090000Z-1"
 FAILS = "the session ended with 1, or a session cannot be shown (--site)"
 
 
-def add_arguments(parser: Parser) -> None:
+def add_session_argument(parser: Parser) -> None:
     parser.add_argument(
         "session",
         nargs="?",
         metavar="SESSION",
         help=f"name of the session, or {LATEST} (default: the last one)",
     )
+
+
+def add_arguments(parser: Parser) -> None:
+    add_session_argument(parser)
     parser.group(OUTPUT).add_argument("--open", action="store_true", help="show the report in the browser")
     parser.group(OUTPUT).add_argument(
         "--site",

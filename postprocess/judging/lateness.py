@@ -144,7 +144,7 @@ def _find_far(hosts: list[str], places: list[str], lateness: Lateness, per_switc
     values = {}
     for host in hosts:
         expected = usual if host in near else usual_apart
-        far = max(trip / most for trip, most in zip(trips[host], expected, strict=True))
+        far = max(1.0, *(trip / most for trip, most in zip(trips[host], expected, strict=True)))
         values[host] = _Value(far, places.index(host))
     return values
 

@@ -3,7 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from postprocess.base import formats
 from postprocess.base.formats import plural
@@ -145,15 +145,18 @@ def _moved(before: Night, after: Night) -> bool:
 
 def conclude_session(summary: SessionSummary, rounds: Sequence[LaterRound]) -> tuple[str, str]:
     """Conclude a session, by what measured its suspects again too: its tone, and its verdict in a sentence."""
-    tone = overview.find_tone(summary)
     if not rounds:
         fresh = summary.mode.endswith(FRESH)
         decides = "the session that these fresh launches were taken for decides" if fresh else ""
-        return tone, overview.format_headline(summary, decides)
+        return overview.find_tone(summary), overview.format_headline(summary, decides)
     last = list_last_results(rounds)
     told = overview.format_counts(count_verdicts(last)) or rounds[-1].line
-    failed = any(result.verdict.tone == "bad" for result in last)
-    return "bad" if failed else tone, overview.format_headline(summary, f"measured again, {told}")
+    failed = rounds[-1].tone == "bad" or any(result.verdict.tone == "bad" for result in last)
+    by_case = {result.case: result for result in last}
+    results = tuple(by_case.get(result.case, result) for result in summary.results)
+    decided = replace(summary, results=results)
+    tone = "bad" if failed else overview.find_tone(decided)
+    return tone, overview.format_headline(summary, f"measured again, {told}")
 
 
 def list_last_results(rounds: Iterable[LaterRound]) -> list[CaseResult]:
@@ -228,7 +231,11 @@ def select_undecided(summary: SessionSummary, rounds: Iterable[LaterRound] = ())
 
 
 def _propose(summary: SessionSummary, rounds: Sequence[LaterRound]) -> Iterator[Proposal]:
-    broken = [result for result in summary.failed if result.verdict not in UNHELD]
+    broken = [
+        result
+        for result in summary.failed
+        if result.verdict not in UNHELD and not is_healthy(result.verdict, strict=True)
+    ]
     single = [group.again for group in list_numbered_groups(summary) if group.again]
     again = single[0] if len(single) == 1 else f"./plumbline run --failed {summary.session}"
     if broken:

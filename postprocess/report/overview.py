@@ -8,7 +8,7 @@ import shlex
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from postprocess.model.verdict import (
     CaseResult,
     Verdict,
     count_verdicts,
+    is_healthy,
 )
 from postprocess.results.summary import SessionSummary
 from postprocess.stats.detection import BLIND, LONGEST_RUN
@@ -337,7 +338,21 @@ RUN = ["./plumbline", "run"]  #: how commands begin that ``run --failed`` can ta
 
 def list_groups(summary: SessionSummary) -> list[CaseGroup]:
     """List the groups of cases that are not healthy, the worst first: ``run --failed`` counts them from 1."""
-    return fold_groups(group_cases(sort_by_severity([*summary.failed, *summary.outliers])), summary.strict)
+    failed = [_explain_strict_failure(result) for result in summary.failed]
+    return fold_groups(group_cases(sort_by_severity([*failed, *summary.outliers])), summary.strict)
+
+
+KNOWN_TOO_LITTLE = (
+    "--strict does not accept it: its reference has fewer than three sessions, or one night could not detect "
+    "twice the time"
+)
+
+
+def _explain_strict_failure(result: CaseResult) -> CaseResult:
+    """Say why a case fails whose verdict alone does not."""
+    if not is_healthy(result.verdict, strict=True):
+        return result
+    return replace(result, reason="; ".join(filter(None, (result.reason, KNOWN_TOO_LITTLE))))
 
 
 #: What is said of many groups of cases with one verdict that did not fail

@@ -8,7 +8,7 @@ from postprocess.base import formats, sanitize
 from postprocess.base.formats import TextTable
 from postprocess.base.grouping import group_pairs
 from postprocess.model.groups import count_lines
-from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields, is_healthy
+from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
 from postprocess.report import document, first_screen, overview, panels, plots, rendering, trial_selection
 from postprocess.report.case_table import CaseTable, build_case_table
 from postprocess.report.curves import Curves, build_curves
@@ -146,16 +146,17 @@ def build_document(
         failures=[f"Contradiction: {wrong}"] if wrong else [],
         styles=["night.css"],
         counts=[
-            _count(word, number, summary.strict) for word, number in count_verdicts(summary.results).items()
+            _count(word, number, {result.verdict for result in summary.failed})
+            for word, number in count_verdicts(summary.results).items()
         ],
         script="cases.js",
     )
 
 
-def _count(word: str, number: int, strict: bool) -> Linked:
+def _count(word: str, number: int, failed: Container[Verdict]) -> Linked:
     """Return how many cases have a verdict, with the search that shows them."""
     skipped = word == Verdict.SKIPPED
-    tone = Verdict(word).tone if is_healthy(Verdict(word), strict) else Tone.BAD
+    tone = Tone.BAD if Verdict(word) in failed else Verdict(word).tone
     search = "" if skipped else f"verdict={word}"
     return Linked(f"{formats.format_whole(number)} {word}", "" if skipped else "#cases", tone, search)
 
@@ -196,7 +197,7 @@ def _build_groups(
 ) -> Iterator[Section]:
     """Build the sections of cases that are not healthy, by what is said of them; not all are printed."""
     proposed = {proposal.command for proposal in first_screen.propose_next(summary)}
-    found = [_build_group(group, summary.strict, names, proposed) for group in groups[:MOST_GROUPS]]
+    found = [_build_group(group, names, proposed) for group in groups[:MOST_GROUPS]]
     left = formats.plural(len(groups) - MOST_PRINTED, "further group")
     yield Section(title, found[:MOST_PRINTED])
     yield Section("", found[MOST_PRINTED:MOST_OPEN], printed=f"{left}: on the screen's page.")
@@ -208,11 +209,9 @@ def _build_groups(
     yield Section(more, [*found[MOST_OPEN:], *rest], folded=True, printed="")
 
 
-def _build_group(
-    numbered: first_screen.NumberedGroup, strict: bool, names: _CaseNames, proposed: Container[str]
-) -> Group:
+def _build_group(numbered: first_screen.NumberedGroup, names: _CaseNames, proposed: Container[str]) -> Group:
     group, results = numbered.group, numbered.group.results
-    tone = group.verdict.tone if is_healthy(group.verdict, strict) else Tone.BAD
+    tone = Tone.BAD if numbered.failed else group.verdict.tone
     mark = Toned(f"{group.verdict.sign} {group.verdict}", tone)
     command = "" if numbered.again in proposed else numbered.again
     if len(results) == 1:
@@ -227,7 +226,7 @@ def _build_group(
             (names.name(result), _join(overview.format_numbers(result), _tell_figures(result)))
             for result in results[:MOST_OF_ONE_GROUP]
         ],
-        f"and {formats.format_whole(left)} more like these" if left > 0 else "",
+        f"and {formats.format_whole(left)} more like these: all are in summary.json" if left > 0 else "",
         group.reason,
         command,
     )
@@ -365,12 +364,12 @@ def _list_what_ran(summary: SessionSummary) -> Iterator[str]:
     yield f"machine: {machine.cpu_model or 'unknown processor'}, {cores}, kernel {machine.kernel or 'unknown'}"
     if caches := ", ".join(map(_describe_cache, machine.caches)):
         yield f"caches: {caches}"
-    processes = sorted({result.case.processes for result in summary.results})
-    yield f"processes: {', '.join(map(str, processes))}"
+    if processes := sorted({result.case.processes for result in summary.results}):
+        yield f"processes: {', '.join(map(str, processes))}"
     yield f"built with: {summary.built_with}"
     yield f"command: {' '.join(summary.command)}"
-    phases = (f"{name} {formats.duration(seconds)}" for name, seconds in summary.phases.items())
-    yield f"time: {', '.join(phases)}"
+    if phases := [f"{name} {formats.duration(seconds)}" for name, seconds in summary.phases.items()]:
+        yield f"time: {', '.join(phases)}"
 
 
 def _describe_cache(cache: Cache) -> str:

@@ -1,5 +1,6 @@
 """The summary of a session, built once from its results, shown, and written as ``summary.json``."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -255,7 +256,8 @@ def load_summary(path: Path) -> SessionSummary:
     except OSError as error:
         raise SummaryError(f"{path}: {error.strerror}; {FIX}") from None
     except ValueError as error:
-        raise SummaryError(f"{path}: is no JSON: {error}; {FIX}") from None
+        what = "is no JSON: " if isinstance(error, json.JSONDecodeError) else ""
+        raise SummaryError(f"{path}: {what}{error}; {FIX}") from None
     return parse_summary(document, str(path))
 
 

@@ -113,7 +113,9 @@ def probe_prefix(prefix: str, known: dict[str, Mpi], say: Say) -> Mpi | Unusable
     root = Path(prefix)
     candidate = Candidate(root / "bin" / "mpicc", root / "bin" / "mpiexec", PREFIX, prefix=root)
     if is_source(root):
-        fix = "build and install it, or let ./plumbline compare build it by Spack (docs/layers.md)"
+        fix = (
+            "build and install it, and name the prefix of that; compare can build it by Spack (docs/layers.md)"
+        )
         return Unusable(prefix, PREFIX, f"it is the source of an MPI, not an installed one; {fix}")
     return probe_candidate(candidate, known, say)
 

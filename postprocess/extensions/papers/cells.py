@@ -9,6 +9,7 @@ from typing import Any
 
 from postprocess.base import formats
 from postprocess.base.formats import TextTable
+from postprocess.base.sanitize import sanitize_line
 from postprocess.report.document import Document, Tone, Toned
 
 KIB = 1024
@@ -124,7 +125,8 @@ def format_csv(document: Document) -> str:
     for section in document.sections:
         for table in (block for block in section.blocks if isinstance(block, TextTable)):
             for line in _lines(table):
-                writer.writerow({"part": section.title, "table": table.title, **line})
+                entry = {"part": section.title, "table": table.title, **line}
+                writer.writerow({column: sanitize_line(value) for column, value in entry.items()})
     return out.getvalue()
 
 

@@ -11,7 +11,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
 from postprocess.cli.parser import READ, Parser
-from postprocess.commands import report
+from postprocess.commands.report import add_session_argument
 from postprocess.extensions.papers import (
     asides,
     cells,
@@ -37,6 +37,7 @@ from postprocess.extensions.papers.taboada_tables import FORM, NetworkTheory, pa
 from postprocess.report import rendering
 from postprocess.report.document import Block, Document
 from postprocess.report.trial_selection import read_trials
+from postprocess.results.query import find_finished_session
 from postprocess.results.store import SUFFIX, read_sessions
 from postprocess.results.summary import SessionSummary, load_summary
 
@@ -100,7 +101,7 @@ def build_figures(paper: str, measured: PaperMeasurements) -> list[figures.Paper
 def build_paper(asked: Asked, measured: PaperMeasurements | None) -> Document:
     """Build the page of a paper of ``PAPERS``: what sessions have, if there are any, then what is in print.
 
-    ``against`` is a machine in print, or what :func:`ratios.choose_basis` takes.
+    ``against`` is a machine in print, or what :func:`.luecke_ratios.choose_basis` takes.
 
     :raises UsageError: if the paper or the sessions lack what was asked for.
     """
@@ -290,7 +291,7 @@ SPREAD = "luecke2003"  #: the paper whose table needs every trial
 
 def add_arguments(parser: Parser) -> None:
     """Add the session, and what is compared."""
-    report.add_arguments(parser)
+    add_session_argument(parser)
     read = parser.group(READ)
     read.add_argument(
         "--against",
@@ -314,7 +315,6 @@ def add_arguments(parser: Parser) -> None:
     read.add_argument(
         "--format",
         choices=FORMATS,
-        default="text",
         help="how --paper prints its tables; html has the figures too (default: text)",
     )
     read.add_argument(
@@ -340,9 +340,11 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """
     if arguments.theory and arguments.paper != MODELLED:
         raise UsageError(f"--theory {arguments.theory[0]}: is for --paper {MODELLED} only")
+    if arguments.format and not arguments.paper:
+        raise UsageError(f"--format {arguments.format}: is for --paper only")
     if arguments.paper:
         return show_paper(work, arguments)
-    directory = report.find_finished_session(work, arguments.session)
+    directory = find_finished_session(work, arguments.session)
     summary, *further = load_sessions(work, [directory.name, *arguments.further])
     page = luecke_page.build_session_page(summary, arguments.against, arguments.processes, further)
     if page is None:
@@ -357,10 +359,12 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Print the tables of one paper, in print and, if there is a session, measured."""
-    names = [name for name in (arguments.session, *arguments.further) if name]
+    typed = [name for name in (arguments.session, *arguments.further) if name]
+    names = [find_finished_session(work, name).name for name in typed]
     last = work.find_last_session()
     if not names and last and (last / "summary.json").exists():
         names = [last.name]
+    form = arguments.format or "text"
     sessions = load_sessions(work, names)
     measured = luecke_page.arrange_summaries(sessions) if sessions else None
     trials, timers, skews = {}, {}, {}
@@ -378,12 +382,12 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         timers=timers,
         skews=skews,
         notes=describe_notes(sessions),
-        pictures=arguments.format == "html",
+        pictures=form == "html",
         theories=parse_theory(arguments.theory),
         kernels=collect_kernels(sessions),
         languages=asides.load_languages(work.root),
     )
-    print(FORMATS[arguments.format](build_paper(asked, measured)), end="")
+    print(FORMATS[form](build_paper(asked, measured)), end="")
     return 0
 
 
@@ -395,5 +399,5 @@ def describe_notes(sessions: Sequence[SessionSummary]) -> list[str]:
 
 def load_sessions(work: WorkDirectory, names: Sequence[str]) -> list[SessionSummary]:
     """Load the summaries of finished sessions. Raises UsageError for one that is not there."""
-    places = [report.find_finished_session(work, name) for name in names]
+    places = [find_finished_session(work, name) for name in names]
     return [load_summary(place / "summary.json") for place in places]

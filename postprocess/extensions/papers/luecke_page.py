@@ -220,7 +220,8 @@ def build_session_page(
     sections = [_scaling(measured, history, drawn)] if drawn else []
     sections += [_machines(measured, history, basis)] if basis else []
     host = [summary.machine.host] if summary.machine.host else []
-    where = (f"{summary.mode} at {summary.site}", *host, f"session {summary.session}")
+    names = ", ".join(session.session for session in (summary, *further))
+    where = (f"{summary.mode} at {summary.site}", *host, f"session {names}")
     page = figures.build_page(where, "The views of the papers", sections, [BESIDE])
     return page if sections else None
 

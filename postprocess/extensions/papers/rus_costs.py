@@ -21,7 +21,7 @@ MOVED_BY_ALL = {"bcast": True, "alltoall": True, "gather": False, "scatter": Fal
 PIPELINED = "means of calls that overlap, as RUS's are"
 SINGLE = "of single calls: RUS's are means of calls that overlap"
 PRINTED = (1024, 1048576)  #: buffers of its tables, beside that of latencies
-COMMAND = "./plumbline run --family rus --processes 32,64,128,256, or as many as there are"
+COMMAND = "as many processes as there are: ./plumbline run --family rus --processes 32,64,128,256"
 
 
 def compute_aggregated_bandwidth(routine: str, size: int, processes: int, time: float) -> float:

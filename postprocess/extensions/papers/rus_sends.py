@@ -190,7 +190,7 @@ def _find_size(cell: str) -> float:
     return cell.value if isinstance(cell, cells.Number) else 0.0
 
 
-COMMAND = f"./plumbline run --family rus, or --routine {REDUCE_LOCAL}"
+COMMAND = f"./plumbline run --routine {REDUCE_LOCAL}"
 SIMULATED = "simulated"  #: the system of simulated machines
 
 

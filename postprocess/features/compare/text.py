@@ -161,7 +161,7 @@ def format_comparison_facts(judged: JudgedComparison) -> list[str]:
     else:
         looks = ", ".join(map(str, judged.looks)) or "none yet"
         lines.append(
-            f"{formats.plural(judged.pairs, 'pair')} of launches that count, of the case with most; in blocks "
+            f"up to {formats.plural(judged.pairs, 'pair')} of launches count for a case; blocks "
             f"ABBA or BAAB drawn with seed {header.seed}; looks after {looks}; {margin}"
         )
         lines += filter(None, [judged.explanation, judged.shared_program])

@@ -193,20 +193,29 @@ def classify_pairs(processes: int, per_node: int) -> list[str]:
 
 
 def prove_transports(
-    context: SessionContext, selection: Selection, launches: Sequence[PlannedLaunch], calibrating: bool = False
+    context: SessionContext,
+    selection: Selection,
+    launches: Sequence[PlannedLaunch],
+    calibrating: bool = False,
+    measured: bool = False,
 ) -> TransportProof:
     """Start one verbose launch for each environment and class of pairs, the smallest of these launches.
 
     What was started before by the same command is not started again. Simulated machines have no transports.
 
     :param calibrating: whether a user calibrates, so that what was known before counts no more
+    :param measured: whether the launches have been made: then nothing is left to build, and the starts may run
+        beside each other; those that stay silent are made once more, one after the other
     """
     chosen = choose_launches(launches)
     if not chosen:
         return TransportProof({})
     unheard = {place: case for place, case in chosen.items() if place not in context.heard}
     asked = replace(selection, checks=selection.checks or choose_checks(launches, unheard.values()))
-    session = listen(context, asked, unheard, calibrating) if unheard else None
+    sessions = [listen(context, asked, unheard, calibrating, beside=measured)] if unheard else []
+    silent = {place: case for place, case in unheard.items() if place not in context.heard}
+    if measured and silent:  # some sites and devices let only one program run at a time
+        sessions.append(listen(context, asked, silent, calibrating, beside=False))
     mpis = context.prepared.inventory.mpis if context.prepared.inventory else ()
     proof = TransportProof(
         {place: context.heard.get(place, ()) for place in chosen},
@@ -218,8 +227,9 @@ def prove_transports(
         fabrics=find_fabrics(context),
         without_memory={mpi.name for mpi in mpis if not shares_memory(mpi)},
     )
-    if session and not proof.find_faults():  # what is wrong stays, for people to read
-        shutil.rmtree(session, ignore_errors=True)
+    if not proof.find_faults():  # what is wrong stays, for people to read
+        for session in sessions:
+            shutil.rmtree(session, ignore_errors=True)
     return proof
 
 
@@ -234,18 +244,20 @@ def find_origins(context: SessionContext, places: Collection[Place]) -> dict[tup
     return found
 
 
-def listen(context: SessionContext, selection: Selection, cases: Mapping[Place, Case], shown: bool) -> Path:
+def listen(
+    context: SessionContext, selection: Selection, cases: Mapping[Place, Case], shown: bool, beside: bool
+) -> Path:
     """Start a case of each place verbosely, and keep in the context what its library says.
 
-    Nothing of it is timed: where nothing is to be built either, the starts run beside each other. Returns the
-    folder of the session.
+    Returns the folder of the session.
 
     :param shown: whether its progress is shown, since programs may have to be built first
+    :param beside: whether the starts may run beside each other; none of them is timed
     """
     choice = selection.choice | CHEAP | {AGAIN: build_retest_choice(set(cases.values()), {})}
     session, reframe = context.open_session(MODE)
     (session.directory / LOOKED_AT).touch()
-    verbose = replace(selection, choice=choice, verbose=VERBOSE, launches=1, side_by_side=not shown)
+    verbose = replace(selection, choice=choice, verbose=VERBOSE, launches=1, side_by_side=beside)
     progress = context.progress if shown else context.quiet.progress
     with context.progress.phase(MODE):
         context.progress.now(
@@ -322,7 +334,7 @@ def prove_measured(
             there.append(launch)
         else:
             unproven.add(launch.partition)
-    proof = prove_transports(context, selection, there)
+    proof = prove_transports(context, selection, there, measured=True)
     proof.remember(context.work.root / FILE)
     return replace(proof, unproven=unproven)
 

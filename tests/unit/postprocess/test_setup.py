@@ -266,9 +266,8 @@ def test_a_word_for_a_source_becomes_one_for_where_it_is_installed(
     (source / "configure").touch()
     monkeypatch.setattr(preparation, "build_mpi", lambda _work, _spack, path, _say: Path("/built", path.name))
     machine()
-    assert (
-        setup.build_named_source(work, f"{source}{layer}", progress) == f"{source}{layer}"
-    )  # there is no Spack
+    with pytest.raises(UsageError, match="there is no Spack to build it; install the MPI"):
+        setup.build_named_source(work, f"{source}{layer}", progress)
     assert "this is a test" in progress.notes[0]  # why there is no Spack
     machine(spack=SPACK)
     assert setup.build_named_source(work, f"{source}{layer}", progress) == f"/built/mpich{layer}"

@@ -10,22 +10,28 @@ from pathlib import Path
 import pytest
 import yaml
 
+from spack_envs import mpi_source
 from spack_envs.layout import SpackEnvironmentError
-from spack_envs.mpi_source import build_mpi
+from spack_envs.mpi_source import build_mpi, copy_files
 from spack_envs.provide import Spack
 
 #: Stands for Spack: keeps a log, and installs a wrapper.
 SPACK = f"""#!{sys.executable}
-import os, pathlib, sys
+import os, pathlib, re, sys
 root = pathlib.Path(__file__).parent
 words = sys.argv[3:]
+told = (pathlib.Path(sys.argv[2]) / "spack.yaml").read_text()
+if words[0] == "config":
+    print((root / "packages.yaml").read_text() if (root / "packages.yaml").exists() else "")
+    sys.exit()
 with (root / "log").open("a") as log:
     print(*words, "alone" if "SPACK_DISABLE_LOCAL_CONFIG" in os.environ else "with the user's", file=log)
-prefix = root / "installed" / pathlib.Path(sys.argv[2]).name
+label = "usr" if (root / "external").exists() else re.search(r"projections:\\s+\\w+: '?([^/]+)", told)[1]
+prefix = root / "installed" / label
 if words[0] == "install":
     if (root / "broken").exists():
         sys.exit("==> Error: ProcessError: it does not compile")
-    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin").mkdir(parents=True, exist_ok=True)
     (prefix / "bin" / "mpicc").touch()
 if words[0] == "location":
     print(prefix)
@@ -107,6 +113,51 @@ def test_a_source_is_built_once_and_another_time_where_a_file_of_it_has_changed(
     (place.source / "configure").write_text("#!/bin/sh\n")
     assert place.build() == first
     assert place.calls()
+
+
+def test_what_the_user_prefers_is_built_even_of_a_known_source(place: Place):
+    place.build()
+    assert "install with the user's" in place.calls()
+    (place.root / "packages.yaml").write_text("mpich: {variants: netmod=ofi}")
+    place.build()
+    assert "install with the user's" in place.calls()
+    place.build()
+    assert not place.calls()
+
+
+def test_an_mpi_that_is_not_of_the_source_is_refused(place: Place):
+    (place.root / "external").touch()
+    with pytest.raises(SpackEnvironmentError, match="is not built from this source"):
+        place.build()
+
+
+def test_a_source_that_changes_while_it_is_copied_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch):
+    def copy(folder: Path, names: list[str], target: Path) -> None:
+        copy_files(folder, names, target)
+        (target / "configure").write_text("#!/bin/sh\n# saved meanwhile\n")
+
+    monkeypatch.setattr(mpi_source, "copy_files", copy)
+    with pytest.raises(SpackEnvironmentError, match="was changed while it was copied"):
+        place.build()
+    assert not place.environments()
+
+
+def test_new_files_of_submodules_and_names_that_are_no_text_are_taken(place: Place):
+    other = place.root / "yaksa"
+    other.mkdir()
+    (other / "one.c").touch()
+    for folder in (other, place.source):
+        git(folder, "init", "-q")
+        git(folder, "add", "-A")
+        git(folder, "commit", "-qm", "one")
+    git(place.source, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "modules/yaksa")
+    (place.source / "modules" / "yaksa" / "new.c").touch()
+    (place.source / os.fsdecode(b"\xff.c")).touch()
+    place.build()
+    (environment,) = place.environments()
+    copy = environment.parent / "source"
+    assert sorted(os.listdir(copy / "modules" / "yaksa")) == ["new.c", "one.c"]
+    assert os.fsdecode(b"\xff.c") in os.listdir(copy)
 
 
 def test_of_a_checkout_is_taken_what_git_does_not_ignore(place: Place):

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 
-from postprocess.judging.lateness import WAITED, Hit, Watch, find_late_places
+from postprocess.judging.lateness import FAR, WAITED, Hit, Watch, _find_far, _find_hits, find_late_places
+from postprocess.model.measurement import Lateness
+from postprocess.parsers.lateness import list_partners
 
 NIGHTS = 400
 LAUNCHES = 20
@@ -71,3 +73,18 @@ def test_healthy_nights_name_nobody(count: int, lasts: int) -> None:
         hit = random.random(LAUNCHES) < 0.75
         named += bool(find_late_places(night(count, lambda n, p=places, h=hit: [str(p[n])] if h[n] else [])))
     assert named <= NIGHTS // 100
+
+
+@pytest.mark.parametrize(("count", "per_switch"), [(4, 3), (5, 4), (17, 16), (24, 12), (48, 24)])
+def test_the_place_behind_a_switch_accuses_no_healthy_node(count: int, per_switch: int) -> None:
+    """Whoever met whom, a trip between switches takes twice as long as one below a switch."""
+    hosts = [f"n{number}" for number in range(count)]
+    for seed in range(60):
+        partners = list_partners(seed, count)
+        trips = [
+            sorted(1.0 + (a // per_switch != b // per_switch) for b in met) for a, met in enumerate(partners)
+        ]
+        reach = tuple((met[len(met) // 2],) * 2 for met in trips)
+        lateness = Lateness(watched=1.0, ranks=(), reach=reach, partners=partners)
+        values = _find_far(hosts, hosts, lateness, per_switch)
+        assert not _find_hits(FAR, values, 0.0, [""] * count, 0.0), (seed, values)

@@ -8,6 +8,7 @@ from postprocess.cli.options import OPTIONS, SELECTION
 from postprocess.model.options import SELECTING
 from postprocess.model.verdict import Verdict
 from postprocess.report import first_screen as view
+from postprocess.report import session_report
 from postprocess.report.grids import build_limit_map, build_verdict_map
 from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
@@ -27,6 +28,28 @@ def test_what_failed_is_proposed_first_with_the_time_its_launches_took(bad):
     assert first.why == f"Measure the {len(bad.failed)} failed cases again"
     (one, *_) = view.propose_next(replace(bad, results=bad.failed[:1]))
     assert one.why == "Measure the failed case again"
+
+
+def test_a_case_that_strict_alone_refuses_says_why_and_is_not_measured_again(bad):
+    case = next(r for r in bad.results if r.verdict is Verdict.PASS)
+    strict = replace(bad, results=(replace(case, provisional=True),), strict=True, exit_status=1)
+    (group,) = view.list_numbered_groups(strict)
+    assert group.failed and group.group.reason.startswith(
+        "--strict does not accept it: its reference has fewer"
+    )
+    assert not any("measure" in proposal.why.lower() for proposal in view.propose_next(strict))
+    page = session_report.build_document(strict, view.Past())
+    assert [count.tone for count in page.counts] == ["bad"]
+
+
+def test_suspects_that_all_were_cleared_leave_nothing_to_look_at(bad):
+    case = next(r for r in bad.results if r.verdict is Verdict.PASS)
+    case = replace(case, detectable=0.5)
+    night = replace(bad, results=(replace(case, verdict=Verdict.SUSPECT),), exit_status=0)
+    cleared = view.LaterRound("s2", "later", (replace(case, verdict=Verdict.CLEARED),), 0)
+    assert view.conclude_session(night, [])[0] == "fair"
+    assert view.conclude_session(night, [cleared])[0] == "good"
+    assert view.conclude_session(night, [replace(cleared, exit_status=1)])[0] == "bad"
 
 
 def test_a_suspect_case_waits_and_no_reference_is_calibrated(bad):

@@ -180,6 +180,10 @@ def test_a_stored_session_has_its_spread(tmp_path, sigterm_handler, capsys):
     spread = {row["quantity"]: row for row in rows if row["mpi"].startswith("mpich")}
     assert float(spread["cases"]["value"]) > 0
     assert (float(spread["average"]["value"]) > 0, spread["average"]["unit"]) == (True, "%")
+    assert run(tmp_path, "latest", "--paper", "luecke2003", "--format", "csv") == 0
+    assert read_csv(capsys.readouterr()[0]) == rows
+    assert run(tmp_path, "--format", "csv") == 2
+    assert "--format csv: is for --paper only" in capsys.readouterr()[1]
 
 
 def test_a_session_is_compared_with_the_form_of_the_paper(tmp_path, sigterm_handler, capsys):

@@ -316,6 +316,21 @@ def test_nothing_is_started_where_a_job_lost_its_nodes(tmp_path: Path, job_end: 
     assert prove(context, well, lost).find_faults().keys() == {well.launch.environment}
 
 
+def test_what_is_silent_beside_others_is_started_once_more_alone(tmp_path: Path, monkeypatch) -> None:
+    """Some sites and devices let only one program run at a time."""
+    well, context, beside = finished(tmp_path), Silent(tmp_path), []
+
+    def start(*_: Any, beside_others: bool) -> Path:
+        beside.append(beside_others)
+        if not beside_others:
+            context.hear(path_of("sm"), launch=well.launch)
+        return tmp_path / f"start{len(beside)}"
+
+    monkeypatch.setattr(transports, "listen", lambda *words, beside: start(*words, beside_others=beside))
+    assert not prove(context, well).find_faults()
+    assert beside == [True, False]
+
+
 def test_a_job_of_more_nodes_that_never_started_keeps_no_smaller_one_back(tmp_path: Path) -> None:
     well = finished(tmp_path)
     wide = [replace(case, processes=64, per_node=2) for case in well.launch.cases]
@@ -384,7 +399,7 @@ def test_what_takes_long_says_which_mpis_are_started(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(transports, "run_again", run)
     monkeypatch.setattr(transports, "hear", lambda *_: None)
-    listen(cast("SessionContext", context), Selection(tmp_path), {NODE: CASE}, shown=False)
+    listen(cast("SessionContext", context), Selection(tmp_path), {NODE: CASE}, shown=False, beside=True)
     assert beside == [True]
     assert [line.endswith(": one start of mpi, once it is built") for line in shown] == [True]
 
