@@ -35,6 +35,8 @@ settings.load_profile("without deadline")
 MARKS = {
     "tests/integration/mpi/test_gpu.py": ("long",),
     "tests/integration/mpi/test_injected_faults.py": ("long",),
+    "tests/integration/mpi/test_layers.py": ("long",),
+    "tests/integration/mpi/test_plain_reframe.py": ("long",),
     "tests/integration/mpi/test_standard_abi.py": ("long",),
     "tests/integration/mpicost/test_calls_in_a_row.py": ("long",),
     "tests/integration/mpicost/test_controls.py": ("long",),

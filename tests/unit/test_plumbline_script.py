@@ -145,6 +145,7 @@ def refused(ended: tuple[int, str, str]) -> str:
 # With a virtual environment that is really made.
 
 
+@pytest.mark.long
 def test_packages_are_set_up_once_and_what_is_missing_is_made_good(clone: Clone):
     """Two at once, where the Python of an earlier set-up is gone; by its own Python; with other lock files."""
     python = clone.venv / "bin" / "python"
@@ -181,6 +182,7 @@ def test_packages_are_set_up_once_and_what_is_missing_is_made_good(clone: Clone)
     assert handed_over(clone.run("test", "-x"))[0] is False
 
 
+@pytest.mark.long
 def test_without_an_index_there_is_one_line_and_the_next_time_it_is_tried_again(clone: Clone):
     clone.have_pip()
     unreachable = {

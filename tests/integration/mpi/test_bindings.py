@@ -28,6 +28,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(find_mpi("mpich"), tmp_path, work_directory() / "mpi")
 
 
+@pytest.mark.long
 def test_python_is_measured_with_two_mpis(workshop: Workshop, tmp_path: Path) -> None:
     file = tmp_path / "bindings.json"
     names = [find_mpi(family).name for family in FAMILIES]
@@ -289,6 +290,7 @@ def test_a_language_is_judged_by_its_time_over_that_in_c(workshop: Workshop, pac
     declared.check_session(ended, routine=PICKLED)
 
 
+@pytest.mark.long
 @plants("environment", "`LD_LIBRARY_PATH` with another build of an MPI", "`--set-env` of `--program bindings`",
         "skipped", 1, "--set-env …:LD_LIBRARY_PATH: other languages name their library themselves")  # fmt: skip
 def test_c_runs_on_no_other_build_than_its_languages(workshop: Workshop, tmp_path: Path, declared) -> None:

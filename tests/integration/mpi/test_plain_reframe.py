@@ -134,7 +134,6 @@ def reviewed(workshop: Workshop, unknown: Ended) -> Path:
     return root
 
 
-@pytest.mark.long
 @plants("speed", "a delay of one MPI of three", "a site's own ReFrame", "regressed", 1,
         " times as slow as its reference ")  # fmt: skip
 def test_a_planted_slowdown_is_found_and_import_and_nightly_give_the_same_verdicts(
@@ -242,7 +241,6 @@ def test_a_reframe_that_cannot_load_the_checks_fails(workshop, tmp_path, what, d
     assert ended.stderr.endswith(f"plumbline: {told}\n"), ended.stdout + ended.stderr
 
 
-@pytest.mark.long
 def test_the_command_of_the_failure_calibrates(workshop: Workshop) -> None:
     """Then the case is asserted against its reference. Before, it passes only if nothing is to be asserted."""
     loose = reframe(workshop, FEATURES, *BARRIER, "-S", "mpicost.strict=False", "-r")
