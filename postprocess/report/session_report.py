@@ -46,8 +46,8 @@ HOW_TO_READ = (
     "launches on this machine, inside a band that follows from how launches and sessions differ.",
     "The headline, the mean of the papers without spikes (more than 1.8 medians, at most a tenth of the "
     "trials), has a limit of its own, for slow trials that are few.",
-    "A provisional result is of a reference that knows fewer than three sessions, or that one night could not "
-    "hold a slowdown of twice the time against. Fast means suspiciously far below the band, and is no failure.",
+    "A result is provisional if one night could not have detected even twice the time. Fast means suspiciously "
+    "far below the band, and is no failure.",
     "Slowdown is how many times as slow as its reference a case is, for times and bandwidths alike: above 1 is "
     "worse. The limit is the smallest slowdown that one night calls with 90% probability.",
     "1 kB is 1000 bytes, 1 KiB 1024, 1 MB/s a million bytes per second.",
