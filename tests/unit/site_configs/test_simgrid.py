@@ -97,7 +97,7 @@ def path_without(tmp_path: Path) -> str:
 def test_without_simgrid_the_site_file_is_looked_at_and_cannot_be_used(tmp_path, path_without: str):
     workshop = Workshop(tmp_path / "home")
     ended = workshop.run("lint", str(SITE), PATH=path_without).expect(0)
-    assert f"note: {SITE}: only the file is looked at: simulated machines: smp" in ended.output
+    assert f"note: {SITE}: only the file is looked at: simulated machines: smp" in ended.said
     ended = workshop.run("site", "check", "simulated", PATH=path_without)
     assert ended.status == 1
     assert "is not on the PATH: install SimGrid" in ended.output
