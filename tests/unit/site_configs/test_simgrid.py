@@ -100,7 +100,7 @@ def test_without_simgrid_the_site_file_is_looked_at_and_cannot_be_used(tmp_path,
     assert f"note: {SITE}: only the file is looked at: simulated machines: smp" in ended.said
     ended = workshop.run("site", "check", "simulated", PATH=path_without)
     assert ended.status == 1
-    assert "is not on the PATH: install SimGrid" in ended.output
+    assert "is not on the PATH: install SimGrid" in ended.said
 
 
 @pytest.mark.machine
