@@ -95,7 +95,7 @@ def test_reduce_is_held_against_its_sends_and_its_arithmetic():
     assert rus_sends.build_reduction_table(without).rows == ()
     assert "takes no simulated time" in rus_sends.describe_missing_arithmetic(without)
     real = replace(without, systems={"torus": ("local", "torus")})
-    assert "--family rus" in rus_sends.describe_missing_arithmetic(real)
+    assert "--routine reduce_local_sum" in rus_sends.describe_missing_arithmetic(real)
     whole = arrange_results([*night(("pingpong",)), *reduces, result("reduce_local_sum", 4096, 8, local)])
     (row,) = rus_sends.build_reduction_table(whole).rows
     assert row[3:8] == ("reduce_sum", "4 KiB", "8", "30.0", "3")
