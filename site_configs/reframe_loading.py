@@ -21,10 +21,10 @@ def find_module(frame: FrameType) -> ModuleType | None:
 
 
 def load_reframe() -> None:
-    """Import ReFrame, and let it find by the frames alone whom to warn of a deprecated variable.
+    """Import ReFrame, and make it find the user of a deprecated variable from stack frames alone.
 
-    It reads the source behind each of them, even where no warning follows: 20 ms for each test that it makes
-    and for each line of its log, half of the time of a dry run. Its own modules do so while they are imported.
+    It reads the source behind each frame even if no warning follows: 20 ms per test and per line of its log,
+    which is half of the time of a dry run. Its own modules do the same while they are imported.
     """
     real = inspect.stack, inspect.getmodule
     setattr(inspect, "stack", list_frames)  # noqa: B010 - assigned, its type would be asked for
@@ -38,9 +38,9 @@ def load_reframe() -> None:
 
 @contextmanager
 def stand_in_for(name: str) -> Iterator[None]:
-    """Give whoever imports a module meanwhile one that imports it when it is used.
+    """Replace a module, while others import it, by one that loads it on first use.
 
-    ``requests`` takes a fifth of the time of importing ReFrame, whose logs go over no network here.
+    ``requests`` takes a fifth of the time of importing ReFrame, which sends no logs over a network here.
     """
     if name in sys.modules:
         yield

@@ -158,14 +158,13 @@ def name_cell_classes(cell: str, is_number: bool) -> str:
 
 def render_markdown(document: Document) -> str:
     ending = Section("How to read this", [Lines(Role.ITEM, document.how_to_read)])
-    counts = filter(None, [", ".join(document.counts)])
     headline = f"{STAMPS[document.tone]} {escape_markdown(document.headline)}".lstrip()
     parts = [
         f"# Plumbline {escape_markdown(document.kind)}: {headline}",
         escape_markdown(" · ".join(document.where)),
-        render_block(Lines(Role.ITEM, [*document.failures, *counts, *document.facts])),
+        render_block(Lines(Role.ITEM, _list_head(document))),
     ]
-    for section in drop_empty([*(each for each in document.sections if not each.only_page), ending]):
+    for section in _list_text_sections(document, ending):
         blocks = [text for text in map(render_block, section.blocks) if text]
         parts += [f"## {escape_markdown(section.heading)}"] if section.heading and blocks else []
         for block in blocks:
@@ -181,14 +180,30 @@ def render_terminal(document: Document) -> str:
     headline = f"{STAMPS[document.tone]} {document.headline}".lstrip()
     where = " · ".join([document.kind, *document.where])
     ending = Section("", [Lines(Role.ITEM, document.how_to_read)])
-    counts = filter(None, [", ".join(document.counts)])
-    parts = [_wrap_lines([headline, where, *document.failures, *counts, *document.facts])]
-    for section in drop_empty([*document.sections, ending]):
+    parts = [_wrap_lines([headline, where, *_list_head(document)])]
+    for section in _list_text_sections(document, ending):
         blocks = [text for text in map(_render_terminal_block, section.blocks) if text]
         title = sanitize_line(section.heading)
         parts += [f"{title}\n{'=' * len(title)}\n"] if title and blocks else []
         parts += blocks
     return "\n".join(parts)
+
+
+def _list_head(document: Document) -> list[str]:
+    """List the lines below the headline."""
+    counts = ", ".join(document.counts)
+    return [*document.failures, *([counts] if counts else []), *document.facts]
+
+
+def _list_text_sections(document: Document, ending: Section) -> list[Section]:
+    """List the sections of a document without pictures."""
+    return drop_empty([*(section for section in document.sections if not section.only_page), ending])
+
+
+def _list_group_lines(group: Group) -> list[str]:
+    """List the cases of a group and what is said of them all."""
+    rows = [": ".join(filter(None, row)) for row in group.rows]
+    return [*filter(None, [*rows, group.left, f"why: {group.why}" if group.why else ""])]
 
 
 def _render_terminal_block(block: Block) -> str:
@@ -206,9 +221,7 @@ def _render_terminal_block(block: Block) -> str:
 
 def _render_terminal_group(group: Group) -> str:
     head = ": ".join(filter(None, [f"{group.mark} {group.title}", group.where]))
-    rows = [": ".join(filter(None, row)) for row in group.rows]
-    lines = [*rows, group.left, f"why: {group.why}" if group.why else ""]
-    below = "".join(f"{line}\n" for line in wrap_all(filter(None, lines), INDENT))
+    below = "".join(f"{line}\n" for line in wrap_all(_list_group_lines(group), INDENT))
     again = f"{INDENT}again: {sanitize_line(group.command)}\n" if group.command else ""
     return _wrap_lines([head]) + below + again
 
@@ -243,9 +256,7 @@ def render_block(block: Block) -> str:
 
 def render_group(group: Group) -> str:
     """Render a group as an item of a list, with what is said of it in a list below it."""
-    rows = [": ".join(filter(None, row)) for row in group.rows]
-    parts = [*rows, group.left, f"why: {group.why}" if group.why else ""]
-    lines = [f"  - {escape_markdown(part)}" for part in parts if part]
+    lines = [f"  - {escape_markdown(line)}" for line in _list_group_lines(group)]
     if group.command:
         text = sanitize_line(group.command)
         ticks = choose_fence(text)
