@@ -223,7 +223,10 @@ def _build_group(numbered: first_screen.NumberedGroup, names: _CaseNames, propos
         formats.plural(len(results), "case"),
         names.locate(results[0]) if group.at_one_place else "",
         [
-            (names.name(result), _join(overview.format_numbers(result), _tell_figures(result)))
+            (
+                names.name(result),
+                _join(overview.format_numbers(result), _tell_band(result), _tell_figures(result)),
+            )
             for result in results[:MOST_OF_ONE_GROUP]
         ],
         f"and {formats.format_whole(left)} more like these: all are in summary.json" if left > 0 else "",
@@ -234,6 +237,10 @@ def _build_group(numbered: first_screen.NumberedGroup, names: _CaseNames, propos
 
 def _join(*texts: str) -> str:
     return "; ".join(filter(None, texts))
+
+
+def _tell_band(result: CaseResult) -> str:
+    return f"band {formats.format_band(result.band, result.unit)}" if result.band else ""
 
 
 def _tell_figures(result: CaseResult) -> str:

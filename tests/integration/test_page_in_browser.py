@@ -90,6 +90,16 @@ def crowd(night):
     return replace(night, results=results)
 
 
+def widen(night):
+    """The same night on four times as many MPIs."""
+    results = [
+        replace(result, case=replace(result.case, environment=f"{result.case.environment}-{number}"))
+        for result in night.results
+        for number in range(4)
+    ]
+    return replace(night, results=results)
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     with open_browser(tmp_path_factory.mktemp("browser")) as found:
@@ -111,6 +121,7 @@ def pages(tmp_path_factory, nights):
         "quiet": write_page(folder, quiet, "quiet", make_past(quiet.results)),
         "hostile": write_page(folder, hostile, "hostile"),
         "crowded": write_page(folder, crowd(bad), "crowded"),
+        "wide": write_page(folder, widen(quiet), "wide"),
     }
 
 
@@ -297,6 +308,20 @@ def test_a_night_prints_on_two_pages(browser, pages, name):
     browser.show()
     browser.open(pages[name])
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b(?!s)", browser.print_page())) <= 2
+
+
+def test_a_map_of_many_mpis_fits_on_a_printed_sheet(browser, pages):
+    browser.show(700)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        browser.open(pages["wide"])
+        widths = browser.run(
+            "[...document.querySelectorAll('.map')].map(map => map.getBoundingClientRect().width)"
+        )
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
+    assert widths
+    assert max(widths) <= 700
 
 
 def test_a_dark_screen_gets_a_dark_page(browser, pages):
