@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,6 +12,7 @@ from postprocess.base.files import read_text
 from postprocess.base.processes import start_module
 from postprocess.base.progress import Progress
 from postprocess.model.session import Selection
+from postprocess.runner.reframe_server import ReframePass, ReframeServer
 from site_configs.schedulers.base import UsableNodes
 from site_configs.schema.reframe_request import ReframeRequest, write_request
 from site_configs.schema.variables import HOME, SESSION
@@ -99,7 +99,7 @@ class ReframeDriver:
             usable_nodes={name: asdict(nodes) for name, nodes in self.usable_nodes.items() if nodes.away},
         )
 
-    def start(self, selection: Selection, action: str) -> subprocess.Popen[str]:
+    def start(self, selection: Selection, action: str) -> ReframePass:
         """Start ReFrame, which is made to end itself and its jobs when this process dies for any reason.
 
         An earlier report, for example from a dry run, is removed so that it cannot be mistaken for this run's.
@@ -107,21 +107,12 @@ class ReframeDriver:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.report.unlink(missing_ok=True)
         write_request(self.session, self.request(selection))
-        return subprocess.Popen(
-            self.command(selection, action),
-            cwd=self.source,
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
+        server = ReframeServer.find(self.session.parent)
+        return server.start(self.command(selection, action), self.source, self.environment())
 
-    def lines(self, process: subprocess.Popen[str]) -> Iterator[str]:
+    def lines(self, process: ReframePass) -> Iterator[str]:
         """Yield the lines that ReFrame prints as they arrive, and write them to the session's log."""
-        assert process.stdout is not None
-        with self.log.open("a") as log:
+        with self.log.open("a") as log, process.stdout:
             for line in process.stdout:
                 log.write(line)
                 log.flush()

@@ -1,6 +1,5 @@
 """ReFrame as ``python -m`` from the root, so that checks and sites can import shared code."""
 
-import ctypes
 import os
 import select
 import signal
@@ -12,8 +11,6 @@ from typing import Any
 
 from site_configs.reframe_loading import load_reframe
 from site_configs.schema.variables import SESSION
-
-SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 
 def copy_variables_quickly() -> None:
@@ -95,11 +92,9 @@ def end_pauses_at_exits() -> None:
 
 
 if __name__ == "__main__":
-    # SIGTERM makes ReFrame end its jobs, so that none outlives a killed driver.
-    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
     # It would leave its first log in /tmp whenever it refuses something. Jobs keep their TMPDIR.
     tempfile.tempdir = os.environ[SESSION]
-    load_reframe()  # takes a moment, in which a driver may die
+    load_reframe()
     from reframe.frontend.cli import main
 
     copy_variables_quickly()

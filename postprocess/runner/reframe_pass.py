@@ -259,8 +259,7 @@ def run(
             clock.read(line, time.monotonic())
             show_progress_line(line, progress)
     finally:
-        if process.poll() is None:
-            process.terminate()
+        process.end()
         for name in end_processes(SESSION, str(reframe.session)):
             progress.note(f"ended a process that was left behind: {name}")
         cancel_jobs([reframe.session], "this session", progress)

@@ -34,6 +34,7 @@ from postprocess.results.query import FRESH
 from postprocess.results.store import SUFFIX, build_rows, list_sessions
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, preview_plan, run_again, run_plan
+from postprocess.runner.reframe_server import ReframeServer
 from postprocess.setup import PreparedMachine, prepare_machine
 from site_configs.mpi.inventory import Inventory
 from site_configs.mpi.layers import explain_override
@@ -198,6 +199,7 @@ def open_session_context(work: WorkDirectory, request: Request, progress: Progre
     progress.traces = work.faults
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
+    ReframeServer.find(work.sessions)  # loads ReFrame meanwhile
     cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
     for line in [*describe_clock(work), *recover_interrupted(work.root), *store_interrupted(work)]:
         progress.note(line)

@@ -314,10 +314,17 @@ def test_a_process_that_was_left_behind_is_ended_and_noted(reframe: ReframeDrive
     assert find_processes(SESSION, str(reframe.session)) == {}
 
 
-def test_when_the_driver_is_told_to_end_reframe_and_its_jobs_end_too(reframe, tmp_path):
-    """The driver is a process of its own here; it gets SIGTERM while a job runs."""
-    start = "subprocess.Popen(['sleep', '60']); print('[ RUN      ] x', flush=True)"
-    play(reframe, f"import signal; {start}; signal.pause()")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_when_the_driver_ends_reframe_and_its_jobs_end_too(reframe, number):
+    """The driver is a process of its own here; it gets a signal while a job runs."""
+    script = """
+import signal
+signal.signal(signal.SIGTERM, lambda *_: job.kill() or sys.exit())
+job = subprocess.Popen(["sleep", "60"])
+print("[ RUN      ]", os.getpid(), job.pid, flush=True)
+job.wait()
+"""
+    play(reframe, script)
     driver = f"""
 import signal, sys
 from pathlib import Path
@@ -329,21 +336,20 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 reframe_driver.START = "played"
 class Told(Progress):
     def now(self, text):
-        print("running", flush=True)
+        print(text, flush=True)
 run_plan(ReframeDriver(*map(Path, {list(map(str, (reframe.source, reframe.work, reframe.session)))}), [], None),
          Selection(Path("site.py")), [], Told())
 """
-    words = [sys.executable, "-c", driver]
-    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "running\n"
-    deadline = time.monotonic() + 30.0  # its environment can be read only a moment after a process has begun
-    while len(find_processes(SESSION, str(reframe.session))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert len(find_processes(SESSION, str(reframe.session))) == 2
-    os.kill(process.pid, signal.SIGTERM)
+    process = subprocess.Popen([sys.executable, "-c", driver], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    running = [Path("/proc", word) for word in process.stdout.readline().split()]
+    assert [path.exists() for path in running] == [True, True]
+    process.send_signal(number)
     process.communicate()
-    assert process.returncode == 143
-    assert find_processes(SESSION, str(reframe.session)) == {}
+    assert process.returncode in (143, -signal.SIGKILL)
+    deadline = time.monotonic() + 30.0
+    while any(path.exists() for path in running) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [path.exists() for path in running] == [False, False]
 
 
 # What is said meanwhile.
