@@ -23,6 +23,7 @@ from site_configs.schema.variables import SESSION
 
 ROOT = Path(__file__).resolve().parents[2]
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
+NO_THREADS = {"OPENBLAS_NUM_THREADS": "1"}  #: of NumPy: a fork has none of them
 NUMBER = struct.Struct("i")  #: what the server answers: the number of a process, then its exit status
 
 
@@ -72,7 +73,7 @@ class ReframeServer:
             self.process = subprocess.Popen(
                 start_module(ROOT, __name__),
                 cwd=ROOT,
-                env=os.environ | {SESSION: f"{sessions}{os.sep}"},
+                env=os.environ | {SESSION: f"{sessions}{os.sep}"} | NO_THREADS,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
