@@ -14,7 +14,8 @@ from postprocess.base.sanitize import quote_word, sanitize_line
 from postprocess.base.workdir import WorkDirectory
 from site_configs.generate import survey
 from site_configs.generate.survey import MachineSurvey, choose_distinct_names
-from site_configs.mpi.family import PACKAGES, Mpi
+from site_configs.mpi.families import PACKAGES
+from site_configs.mpi.family import Mpi
 from site_configs.mpi.probe import extract_identity
 from site_configs.schedulers.base import CRAY, NodeKind, Queue, Scheduler, select_needed_kinds
 from site_configs.schedulers.registry import LOCAL, list_site_names

@@ -15,11 +15,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path, PurePath
 
 from postprocess.base.records import read_record
+from site_configs.mpi.families import ThreadBinding, find_family
 from site_configs.mpi.family import Mpi
 
 #: Returns the standard output of a command. :raises ProbeError: if it fails.
@@ -37,9 +38,8 @@ class Pairing:
 
 
 def choose_own_launcher(mpi: Mpi) -> Pairing:
-    if mpi.family == "cray-mpich":
-        return Pairing(PALS, "Cray's PALS, which takes the processes per node by itself")
-    return Pairing((program(mpi, "mpiexec"),), "the MPI's own launcher")
+    launcher, why = find_family(mpi.family).launcher
+    return Pairing(launcher or (program(mpi, "mpiexec"),), why)
 
 
 def program(mpi: Mpi, name: str) -> str:
@@ -290,24 +290,6 @@ def limit(queue: Queue) -> float:
 PLACING = ("bind-to", "map-by", "cpu-bind", "rankfile", "cpu-set", "binding", "bind")
 
 
-@dataclass(frozen=True)
-class ThreadBinding:
-    """Additions to a launch: options behind the launcher's words, and variables."""
-
-    options: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-
-#: By family, for an MPI's own ``mpiexec``. Open MPI counts hardware threads as slots only if asked to.
-BY_FAMILY = {
-    "openmpi": ThreadBinding(("--use-hwthread-cpus", "--map-by", "hwthread", "--bind-to", "hwthread")),
-    "mpich": ThreadBinding(("-bind-to", "hwthread")),
-    "intel-mpi": ThreadBinding(
-        variables={"I_MPI_PIN": "1", "I_MPI_PIN_CELL": "unit", "I_MPI_PIN_DOMAIN": "1:compact"}
-    ),
-}
-
-
 def find_thread_binding(family: str, launcher: str | Sequence[str]) -> ThreadBinding:
     """Find the binding of a launch's ranks to hardware threads.
 
@@ -325,9 +307,10 @@ def find_thread_binding(family: str, launcher: str | Sequence[str]) -> ThreadBin
     options = [word for word in words if word.startswith("-")]
     if placing := [word for word in options if word.lstrip("-").partition("=")[0] in PLACING]:
         raise ValueError(f"the launcher of the site file says itself where ranks go: {placing[0]}")
-    if family not in BY_FAMILY or "srun" in words:
+    binding = find_family(family).threads
+    if binding is None or "srun" in words:
         raise ValueError(f"it is not known how the launcher of {family} binds ranks to hardware threads")
-    return BY_FAMILY[family]
+    return binding
 
 
 def is_told_by_job(launcher: str) -> bool:

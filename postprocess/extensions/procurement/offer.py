@@ -27,6 +27,7 @@ from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.stats.launches import find_farthest
+from site_configs.mpi.families import SIMULATED
 from site_configs.mpi.family import identify_library
 from spack_envs.installation import BuiltBinary
 
@@ -199,7 +200,6 @@ def format_told_template() -> str:
     return "\n".join(lines)
 
 
-SIMULATED = "simgrid"
 TIMES = "times"  #: with which the mark of trials begins
 FEWEST_VALUES = 16  #: different times of a case; with fewer another may have the same
 
