@@ -20,7 +20,7 @@ from postprocess.base.processes import end_processes, start_module
 from postprocess.base.progress import Progress
 from postprocess.base.records import read_record
 from postprocess.base.workdir import WorkDirectory
-from site_configs.mpi.families import PACKAGES
+from site_configs.families import PACKAGES
 from site_configs.mpi.family import Mpi, identify_library, parse_mpi_word
 from site_configs.mpi.inventory import Inventory, is_source, take_inventory
 from site_configs.mpi.modules import read_module_path

@@ -18,7 +18,7 @@ from reframe.core.launchers import JobLauncher
 
 from postprocess.base.sanitize import quote_word
 from site_configs.annotations import find_fault
-from site_configs.mpi.families import SIMULATED, find_family
+from site_configs.families import SIMULATED, find_family
 from site_configs.mpi.layers import build_launch_variables
 from site_configs.mpi.probe import UNSET, is_own_launcher
 from site_configs.programs import installed

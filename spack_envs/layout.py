@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files, strict_json
-from site_configs.mpi.families import PACKAGES
+from site_configs.families import PACKAGES
 from site_configs.programs.program import PRODUCTS
 
 ERROR = re.compile(r"^==> Error: (.*)")

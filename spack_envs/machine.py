@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import yaml
 
 from postprocess.base import files
-from site_configs.mpi.families import PACKAGES, find_family
+from site_configs.families import PACKAGES, find_family
 from spack_envs.layout import BUILT, TOOLS, Recipes, SpackEnvironmentError, SpackLayout, build_closed_recipes
 from spack_envs.provide import MirroredSources, Spack, write_repository
 

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from postprocess.base import files
-from site_configs.mpi.families import FAMILIES, PACKAGES
+from site_configs.families import FAMILIES, PACKAGES
 from spack_envs.install import Builder, hold_build_lock
 from spack_envs.layout import Recipes, SpackEnvironmentError, SpackLayout
 from spack_envs.machine import SAFE_PATH, VERSION, ExternalPackage, build_external_entry, find_toolchain

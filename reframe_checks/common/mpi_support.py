@@ -14,7 +14,7 @@ from reframe.core.exceptions import ReframeError
 from reframe.core.runtime import runtime, temp_environment
 
 from postprocess.model.routines.benchmark import Benchmark
-from site_configs.mpi.families import find_family
+from site_configs.families import find_family
 from site_configs.mpi.probe import find_companion_launcher
 from site_configs.schema.facts import EnvironmentFacts
 

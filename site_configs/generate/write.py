@@ -12,9 +12,9 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.sanitize import quote_word, sanitize_line
 from postprocess.base.workdir import WorkDirectory
+from site_configs.families import FAMILIES, PACKAGES
 from site_configs.generate import survey
 from site_configs.generate.survey import MachineSurvey, choose_distinct_names
-from site_configs.mpi.families import PACKAGES
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.probe import extract_identity
 from site_configs.schedulers.base import CRAY, NodeKind, Queue, Scheduler, select_needed_kinds
@@ -367,6 +367,7 @@ def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> 
             hostnames=survey.build_host_pattern(facts.host),
             modules=facts.modules,
             partitions=partitions,
+            families=", ".join(FAMILIES),
             registering=", ".join(sorted(registering)),
         )
     )

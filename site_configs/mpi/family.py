@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from site_configs.mpi.families import FAMILIES, find_family
+from site_configs.families import FAMILIES, find_family
 
 HEAD = re.compile(r"\s*(?:MPI VERSION\s*:\s*)?")  #: what Cray's library prints before its name
 #: Beginning of the string of SimGrid's MPI, whose times are simulated.

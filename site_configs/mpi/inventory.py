@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.records import read_record
+from site_configs.families import DEFAULT_FAMILIES, FAMILIES
 from site_configs.mpi import layers, wheels
-from site_configs.mpi.families import DEFAULT_FAMILIES, FAMILIES
 from site_configs.mpi.family import (
     ABI_SUFFIX,
     PREFIX,

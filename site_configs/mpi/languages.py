@@ -11,9 +11,9 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from postprocess.base.files import read_regular, read_text, write_text
+from site_configs.families import find_family
 from site_configs.mpi import wheels
 from site_configs.mpi.exchange import RANKS, C, Program
-from site_configs.mpi.families import find_family
 from site_configs.mpi.family import Mpi, join_lines, spare_network
 from site_configs.mpi.probe import ProbeError, run_step, strip_allocation
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from postprocess.base.sanitize import quote_word
+from site_configs.families import FAMILIES, find_family
 from site_configs.mpi import probe, wheels
-from site_configs.mpi.families import FAMILIES, find_family
 from site_configs.mpi.family import Mpi, Unusable, is_prefix
 
 #: A process that prints, after the output of :data:`PROGRAM`, the files with executable parts in its memory,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from site_configs.families import find_family
 from site_configs.mpi import wheels
-from site_configs.mpi.families import find_family
 from site_configs.mpi.family import Mpi, Unusable, name_distinctly
 from site_configs.mpi.inventory import Say, merge_mpis
 from site_configs.mpi.modules import ModuleListing, find_in_module, group_modules, list_modules

@@ -11,7 +11,7 @@ from pathlib import Path
 from postprocess.base.grouping import group_pairs
 from postprocess.base.processes import run_captured
 from postprocess.base.sanitize import quote_word
-from site_configs.mpi.families import FAMILIES
+from site_configs.families import FAMILIES
 from site_configs.mpi.family import Unusable, join_lines
 from site_configs.mpi.probe import Candidate, find_companion_launcher
 

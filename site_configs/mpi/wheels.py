@@ -17,7 +17,7 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.sanitize import quote_word
-from site_configs.mpi import families
+from site_configs import families
 from site_configs.mpi.family import LAYERS, Mpi, join_lines
 from site_configs.mpi.probe import Candidate, ProbeError, run_step, runnable_scratch, strip_allocation
 from site_configs.programs.installed import WHEEL, Installed

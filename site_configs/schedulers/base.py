@@ -1,10 +1,10 @@
 """Batch schedulers: their facts of a machine, the ends of jobs, and the binding of ranks to threads.
 
 Facts that a scheduler does not report are zero or empty, so that a person is asked for them; nothing is
-guessed. Each scheduler is a subclass of :class:`Scheduler` in its own module, listed in
-``registry.SCHEDULERS``. All other code asks that object, and decides nothing by name.
+guessed. Each scheduler is a subclass of :class:`Scheduler` in its own module, with its instances in
+``SCHEDULERS``. All other code asks these objects, and decides nothing by name.
 
-Slurm's and Cray's own launchers, as :mod:`site_configs.schedulers` registers them, read the binding from the
+Slurm's and Cray's own launchers (:mod:`site_configs.slurm`, :mod:`site_configs.pbs`) read the binding from the
 job (``num_tasks_per_core``); ``binds_to_threads`` marks them.
 """
 
@@ -20,7 +20,7 @@ from enum import Enum
 from pathlib import Path, PurePath
 
 from postprocess.base.records import read_record
-from site_configs.mpi.families import ThreadBinding, find_family
+from site_configs.families import ThreadBinding, find_family
 from site_configs.mpi.family import Mpi
 
 #: Returns the standard output of a command. :raises ProbeError: if it fails.
@@ -136,6 +136,7 @@ class Scheduler:
     #: names registered with ReFrame, with their spelling in a site file: ``("pals", "pbs.PALS")``
     site_names: tuple[tuple[str, str], ...] = ()
     command: str = ""  #: the program that reveals it on a machine
+    asked: int = 9  #: place in the order of detection: Slurm has substitutes for the commands of PBS
     query_commands: str = ""  #: the commands that are asked
     switch_command: str = ""  #: the command that lists switches
     batch: bool = True  #: whether jobs wait in queues

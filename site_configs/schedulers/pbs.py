@@ -269,6 +269,7 @@ class Pbs(PbsFamily):
     backends: tuple[str, ...] = (SCHEDULER, "pbs", "pbspro")
     site_names: tuple[tuple[str, str], ...] = ((SCHEDULER, "pbs.SCHEDULER"), (PALS, "pbs.PALS"))
     command: str = "pbsnodes"
+    asked: int = 2
     exclusive: tuple[str, ...] = ("-q {}", "-l place=scatter:excl")
 
     def choose_machine(self, environment: Mapping[str, str]) -> Scheduler:
@@ -302,4 +303,6 @@ TORQUE_PBS = PbsFamily(
     backends=(TORQUE, "torque"),
     site_names=((TORQUE, "pbs.TORQUE"),),
     exclusive=("-q {}", "-n"),
+    asked=2,
 )
+SCHEDULERS = (PBS, TORQUE_PBS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from site_configs.mpi.families import find_family
+from site_configs.families import find_family
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.probe import ProbeError
 from site_configs.schedulers import base, slurm_jobs
@@ -322,6 +322,7 @@ class Slurm(base.Scheduler):
         (SRUN_PMI2, "slurm.SRUN_PMI2"),
     )
     command: str = "sinfo"
+    asked: int = 1
     query_commands: str = "sinfo, scontrol"
     switch_command: str = "scontrol show topology"
     exclusive: tuple[str, ...] = ("--partition={}", "--exclusive")
@@ -437,3 +438,4 @@ class Slurm(base.Scheduler):
 
 
 SLURM = Slurm()
+SCHEDULERS = (SLURM,)

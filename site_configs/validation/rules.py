@@ -12,7 +12,7 @@ from typing import Any
 
 from postprocess.base.errors import propose_or_list
 from postprocess.base.sanitize import quote_word
-from site_configs.mpi.families import FAMILIES, SIMULATED, find_family
+from site_configs.families import FAMILIES, SIMULATED, find_family
 from site_configs.mpi.family import identify_library
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables

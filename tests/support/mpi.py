@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from site_configs.common import work_directory
+from site_configs.families import find_family
 from site_configs.mpi import inventory
-from site_configs.mpi.families import find_family
 from site_configs.mpi.family import Mpi, spare_network
 from tests.support.paths import DATA
 

@@ -27,7 +27,7 @@ from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.stats.launches import find_farthest
-from site_configs.mpi.families import SIMULATED
+from site_configs.families import SIMULATED
 from site_configs.mpi.family import identify_library
 from spack_envs.installation import BuiltBinary
 

@@ -23,7 +23,7 @@ from postprocess.base.records import Amount, Count, Measured, parse_record
 from postprocess.base.strict_json import parse_json
 from postprocess.stats.curves import LEAST_POINTS, MOST_SEGMENTS, Segment, Switch, find_switches, fit_segments
 from postprocess.stats.launches import group_placements
-from site_configs.mpi.families import FAMILIES, find_family
+from site_configs.families import FAMILIES, find_family
 from site_configs.mpi.family import identify_library
 
 ABSENT = "none"  #: for what a side does not have, as people read it

@@ -39,7 +39,7 @@ from postprocess.session.lifecycle.context import (
     refused_session,
     report_plan,
 )
-from site_configs.mpi.families import find_family
+from site_configs.families import find_family
 from site_configs.mpi.family import SIMULATED_LIBRARY, identify_library
 
 STAND_INS = "SMPI_STAND_INS"  #: further words for its launcher, which add up

@@ -22,8 +22,8 @@ from postprocess.model.case import NAME
 from postprocess.model.routines.kernels import BYTES, KERNELS
 from postprocess.model.routines.mpicost import OWN_PROGRAM, ROUTINES, TOURNAMENT
 from postprocess.stats.acceptance import LEAST_LAUNCHES
+from site_configs.families import FAMILIES, SIMULATED
 from site_configs.mpi.exchange import BINDINGS
-from site_configs.mpi.families import FAMILIES, SIMULATED
 from site_configs.programs.program import PROGRAMS
 
 SHARE = re.compile(r"([0-9]{1,3})%")

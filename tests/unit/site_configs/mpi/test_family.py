@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from postprocess.base.records import parse_record
 from postprocess.model.case import NAME
-from site_configs.mpi.families import FAMILIES
+from site_configs.families import FAMILIES
 from site_configs.mpi.family import (
     Mpi,
     build_family_environment,

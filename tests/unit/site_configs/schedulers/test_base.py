@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from reframe.core.backends import getlauncher
 
-from site_configs.schedulers import slurm_backend as slurm
+from site_configs import slurm
 from site_configs.schedulers.base import find_thread_binding
 
 SRUNS = (slurm.SRUN, slurm.SRUN_PMI2, slurm.SRUN_PMIX, slurm.SRUN_CRAY)

@@ -139,9 +139,6 @@ MPICH_ALGORITHMS = chosen_by_name(
         "reduce_scatter_block": ("noncommutative", "pairwise", "recursive_doubling", "recursive_halving"),
     }
 )
-MPICH_ALGORITHM = "MPIR_CVAR_{NAME}_INTRA_ALGORITHM"
-#: Ends the search of an MPI for an algorithm that does not fit: it takes another one instead of an error.
-MPICH_FALL_BACK = {"MPIR_CVAR_COLLECTIVE_FALLBACK": "silent"}
 #: Algorithms of Open MPI 4 and 5 (``ompi_info --param coll tuned --level 9``).
 OPEN_MPI_ALGORITHMS = chosen_by_number(
     {
@@ -170,39 +167,42 @@ INTEL_MPI_ALGORITHMS = {
     **{"reduce": 11, "allreduce": 12, "scan": 2, "reduce_scatter": 5, "reduce_scatter_block": 3},
 }
 
+MPICH = Family(
+    "mpich",
+    r"MPICH Version:\s*(\d[\w.]*)",
+    by_default=True,
+    modules=r"mpich\d*",
+    standards={"3.0": (3, 0), "4.0": (4, 0)},
+    package="mpich",
+    variants="~fortran",
+    source=SourceVersion("maint/version.m4", re.compile(r"MPICH_VERSION_m4\],\[([^]]+)\]"), "develop"),
+    environment=bind_to_cores,
+    # It spins in its shared-memory collectives for whole time slices unless they are switched off
+    # (slower with two ranks, so only here).
+    oversubscribed={
+        "MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE": "0",
+        "MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM": "mpir",
+    },
+    threads=ThreadBinding(("-bind-to", "hwthread")),
+    srun="pmi2",
+    variables=("MPIR_CVAR_", "MPIR_PARAM_", "MPICH_"),
+    layers={
+        "ucx": {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "UCX_LOG_LEVEL": "error"},
+        "libfabric": {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"},
+    },
+    algorithms=MPICH_ALGORITHMS,
+    algorithm_variable="MPIR_CVAR_{NAME}_INTRA_ALGORITHM",
+    # Instead of an error, another algorithm is used where one does not fit.
+    algorithm_settings={"MPIR_CVAR_COLLECTIVE_FALLBACK": "silent"},
+)
+
 #: Where several families come into question, in this order. Within a node MPICH's own shared memory carries all
 #: messages unless it is switched off, and Open MPI uses neither UCX nor libfabric without a network. A UCX
 #: older than the one that its MPI was built with reports that on standard output in each launch.
 FAMILIES = {
     family.name: family
     for family in (
-        Family(
-            "mpich",
-            r"MPICH Version:\s*(\d[\w.]*)",
-            by_default=True,
-            modules=r"mpich\d*",
-            standards={"3.0": (3, 0), "4.0": (4, 0)},
-            package="mpich",
-            variants="~fortran",
-            source=SourceVersion("maint/version.m4", re.compile(r"MPICH_VERSION_m4\],\[([^]]+)\]"), "develop"),
-            environment=bind_to_cores,
-            # It spins in its shared-memory collectives for whole time slices unless they are switched off
-            # (slower with two ranks, so only here).
-            oversubscribed={
-                "MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE": "0",
-                "MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM": "mpir",
-            },
-            threads=ThreadBinding(("-bind-to", "hwthread")),
-            srun="pmi2",
-            variables=("MPIR_CVAR_", "MPIR_PARAM_", "MPICH_"),
-            layers={
-                "ucx": {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "UCX_LOG_LEVEL": "error"},
-                "libfabric": {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"},
-            },
-            algorithms=MPICH_ALGORITHMS,
-            algorithm_variable=MPICH_ALGORITHM,
-            algorithm_settings=MPICH_FALL_BACK,
-        ),
+        MPICH,
         Family(
             "openmpi",
             r"Open MPI v(\d[\w.]*)(?s:(?!.*\bSpectrum MPI\b))",
@@ -285,9 +285,10 @@ FAMILIES = {
             modules=r"mvapich\d*",
             standards={"3.0": (2, 0)},
             srun="pmi2",
-            algorithms=MPICH_ALGORITHMS,
-            algorithm_variable=MPICH_ALGORITHM,
-            algorithm_settings=MPICH_FALL_BACK,
+            variables=("MV2_", "MVP_"),
+            algorithms=MPICH.algorithms,
+            algorithm_variable=MPICH.algorithm_variable,
+            algorithm_settings=MPICH.algorithm_settings,
         ),
         Family(
             "cray-mpich",
@@ -297,9 +298,9 @@ FAMILIES = {
             launcher=("pals", "Cray's PALS, which takes the processes per node by itself"),
             srun="cray_shasta",
             slurm=("", "Slurm is what starts processes on a Cray with Slurm"),
-            algorithms=MPICH_ALGORITHMS,
-            algorithm_variable=MPICH_ALGORITHM,
-            algorithm_settings=MPICH_FALL_BACK,
+            algorithms=MPICH.algorithms,
+            algorithm_variable=MPICH.algorithm_variable,
+            algorithm_settings=MPICH.algorithm_settings,
         ),
     )
 }

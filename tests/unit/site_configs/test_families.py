@@ -10,12 +10,13 @@ import pytest
 from postprocess.features.guidelines.command import list_overrides
 from postprocess.model.routines.benchmark import Benchmark
 from reframe_checks.common.mpi_support import explain_unsupported
-from site_configs.mpi import families, layers
+from site_configs import families
+from site_configs.mpi import layers
 from site_configs.mpi.family import build_family_environment, identify_library
 from site_configs.mpi.modules import MPI_NAME
 from site_configs.schedulers import slurm
 from site_configs.schedulers.base import find_thread_binding
-from site_configs.schedulers.slurm_backend import SRUN_PMI2
+from site_configs.slurm import SRUN_PMI2
 from spack_envs.machine import prefix_for_spack
 from tests.support.factories.site import MPICH
 from tests.support.paths import ROOT
@@ -27,9 +28,7 @@ LIBRARY = "Tilly MPI 4.3.2 (of MPICH)"
 @pytest.fixture
 def tilly(monkeypatch: pytest.MonkeyPatch) -> families.Family:
     """MPICH under another name, with one record and nothing else."""
-    made = replace(
-        families.FAMILIES["mpich"], name=OTHER, library=r"Tilly MPI (\d[\w.]*)", modules="tilly-?mpi"
-    )
+    made = replace(families.MPICH, name=OTHER, library=r"Tilly MPI (\d[\w.]*)", modules="tilly-?mpi")
     monkeypatch.setitem(families.FAMILIES, OTHER, made)
     return made
 
@@ -55,7 +54,7 @@ def test_names_of_modules_are_in_the_records():
 
 #: Files in which the name of a family means something else.
 OTHERWISE = {
-    "site_configs/mpi/families.py",  # the records
+    "site_configs/families.py",  # the records
     "site_configs/mpi/wheels.py",  # whose wheel contains a library
     "site_configs/schema/transports.py", "postprocess/parsers/transports.py",  # who prints a line on transports
     "site_configs/simgrid.py",  # SimGrid's words for its own sets of algorithms
