@@ -227,7 +227,7 @@ class BlockSlurm(SlurmJobScheduler):
             fix = "see topology, layouts and access of the partition in the site file"
         elif waited >= (min(allowed, SHORT_WAIT_SECONDS) if self.waited_in_vain else allowed):
             self.waited_in_vain = True
-            why = f"waited {waited:.0f} s in the queue ({state.reason or 'no reason is told'})"
+            why = f"waited {waited:.0f} s in the queue ({state.reason or 'no reason is given'})"
             fix = "see sinfo -R, or let the site file allow a longer max_pending_time"
         else:
             self.tell_wait(job, state, waited)
@@ -241,7 +241,7 @@ class BlockSlurm(SlurmJobScheduler):
             return
         job.watch.next_word = waited + WORD_SECONDS
         sick = slurm_jobs.describe_unhealthy_nodes(state)
-        why = f"{state.reason or 'no reason is told'}{f'; not usable: {sick}' if sick else ''}"
+        why = f"{state.reason or 'no reason is given'}{f'; not usable: {sick}' if sick else ''}"
         text = f"{WAITS}job {job.jobid} has waited {waited:.0f} s: {why}"
         print(sanitize_line(text), flush=True)
 

@@ -80,7 +80,7 @@ def note_other_modules(
         yield f"the modules of MPIs are not all known: {listing.problem}"
     loaded = {answer.module.split()[-1] for answer in answers if isinstance(answer, Mpi) and answer.module}
     if behind := [name for name in listing.hidden if name in tried and name not in loaded]:
-        fix = "load a compiler's module that they need (module spider tells it), and look again"
+        fix = "load a compiler's module that they need (module spider shows it), and look again"
         yield f"modules of MPIs that need other modules first: {', '.join(behind)}; {fix}"
     if others := [name for name in listing.mpis + listing.hidden if name not in tried]:
         yield f"further modules of MPIs, not looked into: {', '.join(others)}"

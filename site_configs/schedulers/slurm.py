@@ -54,7 +54,7 @@ def ask_slurm(ask: base.Ask) -> dict[str, Any]:
     """
     rows, notes = parse_sinfo(ask(SINFO))
     if not rows:
-        raise ValueError(f"sinfo tells of no partition: {notes[0] if notes else 'it says nothing'}")
+        raise ValueError(f"sinfo lists no partition: {notes[0] if notes else 'it prints nothing'}")
     config = read_config(ask, notes)
     accounting = config.get("AccountingStorageType", "")
     return dict(

@@ -168,8 +168,8 @@ def is_ambiguous(one: DeclaredEntry, two: DeclaredEntry) -> Iterator[SiteFault]:
     same_version = first == second and is_whole_version(first)
     if places[0] == places[1] or absolute or same_version or not (first in second or second in first):
         return
-    fix = "write the whole version as MPI_Get_library_version says it, or mpicc by absolute path"
-    yield two.fault("library", f"{second!r} does not tell it from {one.name!r} ({first!r}); {fix}")
+    fix = "write the whole version as in MPI_Get_library_version, or mpicc as an absolute path"
+    yield two.fault("library", f"{second!r} does not distinguish it from {one.name!r} ({first!r}); {fix}")
 
 
 def is_whole_version(library: str) -> bool:

@@ -192,7 +192,7 @@ def copy_told(source: Path, target: Path) -> None:
 
 def format_told_template() -> str:
     """Format an ``offer.toml`` in which nothing is told yet."""
-    lines = ["# What the bidder tells. The rules say in tell which of it is asked for."]
+    lines = ["# Facts that the bidder states. `tell` in the rules lists those that are required."]
     nothing = ToldFacts()
     lines += [f"{name} = {json.dumps(getattr(nothing, name))}  # {what}" for name, what in TOLD.items()]
     lines += ["", "# For each change of a program's source:", "# [[patch]]", '# program = "osu"']

@@ -126,7 +126,7 @@ def read_facts(path: Path) -> SideFacts:
         first, *_ = [parse_record(parse_json(line), SideFacts) for line in lines]
         return first
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}: the launch told nothing of its MPI") from None
+        raise UsageError(f"{path}: {error.strerror}: the launch recorded no facts of its MPI") from None
     except ValueError as error:
         raise UsageError(f"{path}: {error}: is damaged") from None
 

@@ -301,7 +301,7 @@ def test_a_scheduler_that_does_not_answer_is_not_taken_for_none(command: str):
 
 
 def test_a_scheduler_that_answers_nonsense_is_not_taken_for_none():
-    with pytest.raises(registry.SchedulerError, match="sinfo tells of no partition"):
+    with pytest.raises(registry.SchedulerError, match="sinfo lists no partition"):
         registry.detect_scheduler(answering(CRAY | {"sinfo": "what?"}), machine("sinfo"))
 
 
