@@ -350,7 +350,7 @@ def build_named_source(work: WorkDirectory, word: str, progress: Progress) -> st
         return word
     spack = find_spack(work, progress, choose_mirror(work.root, None, progress))
     if spack is None:
-        fix = "install the MPI, and name its prefix (docs/layers.md)"
+        fix = "install the MPI, and name its prefix (docs/mpi_source.md)"
         raise UsageError(f"{path}: is the source of an MPI, and there is no Spack to build it; {fix}")
     begun = time.monotonic()
     try:
