@@ -20,7 +20,7 @@ from postprocess.cli.parser import Command, Listed, Parser, add_commands
 
 DESCRIPTION = (
     "MPI performance regression tests: build, run, judge against references, report.\n"
-    "./plumbline help COMMAND tells of one command."
+    "./plumbline help COMMAND describes one command."
 )
 EXAMPLE = "./plumbline nightly"
 FAILS = "a case, a file or a machine is not as it should be (see the command)"
@@ -120,8 +120,8 @@ CORE: dict[str, dict[str, Listed]] = {
         ),
         "test": Listed(
             "postprocess.commands.tests",
-            "Run Plumbline's own tests: a short choice, --all of them, or what pytest is told by further "
-            "words.",
+            "Run Plumbline's own tests: a short choice, --all of them, or those that are named. Further words "
+            "go to pytest.",
         ),
     },
 }

@@ -20,7 +20,8 @@ from postprocess.base.processes import end_processes, start_module
 from postprocess.base.progress import Progress
 from postprocess.base.records import read_record
 from postprocess.base.workdir import WorkDirectory
-from site_configs.mpi.family import PACKAGES, Mpi, identify_library, parse_mpi_word
+from site_configs.families import PACKAGES
+from site_configs.mpi.family import Mpi, identify_library, parse_mpi_word
 from site_configs.mpi.inventory import Inventory, is_source, take_inventory
 from site_configs.mpi.modules import read_module_path
 from site_configs.mpi.probe import find_companion_launcher
@@ -349,7 +350,7 @@ def build_named_source(work: WorkDirectory, word: str, progress: Progress) -> st
         return word
     spack = find_spack(work, progress, choose_mirror(work.root, None, progress))
     if spack is None:
-        fix = "install the MPI, and name its prefix (docs/layers.md)"
+        fix = "install the MPI, and name its prefix (docs/mpi_source.md)"
         raise UsageError(f"{path}: is the source of an MPI, and there is no Spack to build it; {fix}")
     begun = time.monotonic()
     try:

@@ -18,7 +18,7 @@ from reframe.core.launchers import JobLauncher
 
 from postprocess.base.sanitize import quote_word
 from site_configs.annotations import find_fault
-from site_configs.mpi.family import OVERSUBSCRIBED
+from site_configs.families import SIMULATED, find_family
 from site_configs.mpi.layers import build_launch_variables
 from site_configs.mpi.probe import UNSET, is_own_launcher
 from site_configs.programs import installed
@@ -31,8 +31,6 @@ from site_configs.schema.variables import SESSION, work_directory
 from site_configs.topology.gpus import RESOURCE
 from site_configs.topology.layouts import Topology, list_boundary_counts
 from site_configs.topology.layouts import layouts as layouts_of
-
-SIMULATED = "simgrid"  #: family of SimGrid, which stands for an MPI in simulated time
 
 
 @register_launcher("mpiexec-of-environment")
@@ -104,7 +102,7 @@ def environment(declared: fields.Environment) -> dict[str, Any]:
     refuse(f"environment {name!r}", fields.find_environment_faults(declared, request.only_looking))
     variables = dict(declared.env_vars or {})
     if request.oversubscribe:
-        variables |= OVERSUBSCRIBED.get(family, {})
+        variables |= find_family(family).oversubscribed
     shell = {} if family == SIMULATED else read_user_shell(os.environ)
     extras = {
         "library": declared.library,

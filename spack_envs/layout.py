@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files, strict_json
-from site_configs.mpi.family import PACKAGES
+from site_configs.families import PACKAGES
 from site_configs.programs.program import PRODUCTS
 
 ERROR = re.compile(r"^==> Error: (.*)")
@@ -84,7 +84,7 @@ def describe_fetch_failure(lines: list[str], place: int) -> str:
 #: gnuconfig is a few scripts, for configure on CPUs other than x86.
 BUILT = (*(product.package for product in PRODUCTS.values()), *("compiler-wrapper", "gcc-runtime", "gnuconfig"))
 TOOLS = ("cmake", "ninja", "gmake")
-EXTERNAL = ("gcc", "glibc", "musl", *TOOLS, *(package for package, _ in PACKAGES.values()))
+EXTERNAL = ("gcc", "glibc", "musl", *TOOLS, *PACKAGES.values())
 NAME_IN_A_STRING = re.compile(r"""["'^%]([a-z0-9][a-z0-9-]*)""")
 VIRTUAL = re.compile(r"^    virtual = True", re.MULTILINE)
 

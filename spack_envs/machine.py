@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import yaml
 
 from postprocess.base import files
-from site_configs.mpi.family import PACKAGES
+from site_configs.families import PACKAGES, find_family
 from spack_envs.layout import BUILT, TOOLS, Recipes, SpackEnvironmentError, SpackLayout, build_closed_recipes
 from spack_envs.provide import MirroredSources, Spack, write_repository
 
@@ -58,11 +58,12 @@ def prefix_for_spack(mpi: FacadeMpi, facades: Path) -> Path:
     An MPI at another place has another facade, because Spack distinguishes installations by the prefix of their
     MPI. Raises OSError if it cannot be made.
     """
-    if mpi.family != "intel-mpi" and is_own_prefix(Path(mpi.prefix), Path(mpi.mpicc)):
+    in_component = find_family(mpi.family).in_component_folder
+    if not in_component and is_own_prefix(Path(mpi.prefix), Path(mpi.mpicc)):
         return Path(mpi.prefix)
     place = "\0".join((mpi.prefix, mpi.mpicc, mpi.mpiexec))
     facade = facades / f"{mpi.name}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
-    if mpi.family == "intel-mpi":
+    if in_component:
         make_intel_facade(Path(mpi.prefix), mpi.version, facade)
     else:
         make_bin_facade(Path(mpi.mpicc), Path(mpi.mpiexec), facade)
@@ -303,8 +304,9 @@ def build_packages_section(
 
     A double colon in Spack's files (one at the end of a key here) overrides the site's own files.
     """
-    name, variants = PACKAGES[mpi.family]
-    spec = f"{name}@={mpi.version}{variants}"
+    family = find_family(mpi.family)
+    name = family.package
+    spec = f"{name}@={mpi.version}{family.variants}"
     mpi_package = ExternalPackage(name, spec, str(prefix), modules=tuple(mpi.modules))
     externals = [mpi_package, *toolchain]
     given = {external.package for external in externals}

@@ -8,7 +8,6 @@ releases, and the user's own configuration: what is preferred of the MPI, and wh
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +18,7 @@ from typing import Any
 import yaml
 
 from postprocess.base import files
-from site_configs.mpi.family import PACKAGES
+from site_configs.families import FAMILIES, PACKAGES
 from spack_envs.install import Builder, hold_build_lock
 from spack_envs.layout import Recipes, SpackEnvironmentError, SpackLayout
 from spack_envs.machine import SAFE_PATH, VERSION, ExternalPackage, build_external_entry, find_toolchain
@@ -28,12 +27,6 @@ from spack_envs.provide import Spack
 
 DIGITS = 12  #: of the hash of a source in names
 BUILT = "prefix"  #: file with the configuration that the MPI was built by, and where it is installed
-
-#: Of each family: a file with its version, how it stands there, and Spack's word for what has no ``configure``.
-SOURCES = {
-    "mpich": ("maint/version.m4", re.compile(r"MPICH_VERSION_m4\],\[([^]]+)\]"), "develop"),
-    "openmpi": ("VERSION", re.compile(r"^major=(\d+)\s+minor=(\d+)\s+release=(\d+)", re.M), "main"),
-}
 
 RECIPE = '''"""Written by Plumbline: a source is built as it is. Patches are for releases."""
 
@@ -166,16 +159,17 @@ def identify_source(folder: Path, path: Path) -> tuple[str, str]:
     :param path: what the user calls it
     :raises SpackEnvironmentError: if it is of no MPI that is known, or Spack would misread its version.
     """
-    for family, (name, pattern, unreleased) in SOURCES.items():
-        file = folder / name
-        match = pattern.search(files.read_text(file, "replace")) if file.is_file() else None
+    known = {family.name: family.source for family in FAMILIES.values() if family.source}
+    for family, source in known.items():
+        file = folder / source.file
+        match = source.pattern.search(files.read_text(file, "replace")) if file.is_file() else None
         if not match:
             continue
-        version = ".".join(match.groups()) if (folder / "configure").exists() else unreleased
-        if version != unreleased and not VERSION.fullmatch(version):
+        version = ".".join(match.groups()) if (folder / "configure").exists() else source.unreleased
+        if version != source.unreleased and not VERSION.fullmatch(version):
             raise SpackEnvironmentError(f"{path}: {version!r} is not a version number")
         return family, version
-    raise SpackEnvironmentError(f"{path}: is not the source of {' or '.join(SOURCES)}")
+    raise SpackEnvironmentError(f"{path}: is not the source of {' or '.join(known)}")
 
 
 def hash_configuration(builder: Builder) -> str:
@@ -197,7 +191,7 @@ def install_mpi(builder: Builder, source: MpiSource, configured: str) -> Path:
 
     :raises SpackEnvironmentError: if it fails, or Spack takes another MPI, such as an external one
     """
-    package, _ = PACKAGES[source.family]
+    package = PACKAGES[source.family]
     builder.call(source.place, "concretize", "--force")
     builder.call(source.place, "install")
     prefix = builder.call(source.place, "location", "-i", package).split()[-1]
@@ -213,7 +207,7 @@ def write_mpi_environment(work: Path, spack: Spack, source: MpiSource) -> str:
     layout = SpackLayout(work)
     if not SAFE_PATH.fullmatch(str(work)):
         raise SpackEnvironmentError(f"{str(work)!r}: Spack needs a path of letters, digits and _ + . - only")
-    package, _ = PACKAGES[source.family]
+    package = PACKAGES[source.family]
     spec = f"{package}@={source.version}"
     name = f"source_{source.digest[:DIGITS]}"  # Spack's index goes by the names of repositories
     repository = source.place / "spack_repo" / name

@@ -380,7 +380,7 @@ def explain_rejected_spack(version: str) -> str:
     """Explain why a Spack of this version is not used; empty if it is."""
     match = VERSION.fullmatch(version)
     if not match:
-        return "does not tell its version"
+        return "does not report its version"
     if (int(match[1]), int(match[2])) < OLDEST:
         return f"is {version}, and 1.0 is the oldest that knows these recipes"
     return ""

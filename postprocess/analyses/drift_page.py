@@ -144,11 +144,11 @@ LEGEND = document.Legend(
 )
 HOW_TO_READ = (
     f"A step is a change of the level that lasted at least {drift.LEAST_NIGHTS} nights, by the fit of levels "
-    "with the least absolute deviation; a creep is told where a cumulative sum of what lies above the "
-    "reference says so and no step does: a slow change, or one that was there on the reference's first night "
-    f"already. Both are told from {drift.LEAST:.0%} on.",
-    "Of 1,000 healthy cases of 60 nights fewer than two are told; where the machine itself wanders over days, "
-    "some 25. p bounds the probability that such noise does it anywhere in the series.",
+    "with the least absolute deviation. A creep is reported if the cumulative sum of the excess over the "
+    "reference shows it and no step does: a slow change, or one that was already there on the reference's "
+    f"first night. Both are reported from {drift.LEAST:.0%} on.",
+    "Of 1,000 healthy cases over 60 nights, fewer than two are reported; some 25 if the machine itself drifts "
+    "over days. p bounds the probability that such noise causes a change anywhere in the series.",
     "Faster is no failure: look whether the reference is stale. A new reference, or a new MPI library, begins "
     "a new epoch.",
 )

@@ -90,7 +90,7 @@ def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str
     programs = group_pairs(((skip.reason, skip.no_program), skip.case.program) for skip in skips.values())
     for (reason, no_program), of in sorted(programs.items(), key=lambda each: -len(each[1])):
         cases = f"{plural(len(of), 'case')} of {', '.join(sorted({*of}))}"
-        lacking = " (./plumbline doctor tells what is missing)" if no_program else ""
+        lacking = " (./plumbline doctor shows what is missing)" if no_program else ""
         yield f"left out: {cases}: {reason}{lacking}"
     named = {case.program for launch in planned for case in launch.all_cases}
     if missing := [program for program in NIGHTLY if program not in named]:

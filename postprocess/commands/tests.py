@@ -22,7 +22,7 @@ FAILS = "a test failed; other values are pytest's"
 PARSER = {"add_help": False, "prefix_chars": "\0"}  #: options go to pytest
 
 ALL, REST = "--all", "--rest"
-PYTEST_HELP = ".plumbline/venv/bin/pytest --help tells of them"
+PYTEST_HELP = ".plumbline/venv/bin/pytest --help lists them"
 #: What the last run without words has passed: one test a line, by pytest's name.
 PASSED = "tests-passed.txt"
 #: The folder of what tests build once; every start of pytest uses the same one.

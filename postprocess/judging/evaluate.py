@@ -114,7 +114,7 @@ def judge_headline(
     compared = format_comparison(measured.headline, reference.center, result.unit)
     mean = f"{quantity(measured.headline, result.unit)} in the mean of the trials is {compared}"
     center, limit = (quantity(edge, result.unit) for edge in (reference.center, limits.slow_limit))
-    comparison = f"{mean} its reference {center}, beyond the limit {limit}; its fast trials are as ever"
+    comparison = f"{mean} its reference {center}, beyond the limit {limit}; its fast trials are unchanged"
     reason = f"{_count_slow_trials(measured.summary)}: {comparison}"
     return replace(result, verdict=Verdict.REGRESSED, reason=reason, by_headline=True)
 
@@ -149,7 +149,7 @@ def _against(
     where, limit = ("above", limits.upper) if value > limits.upper else ("below", limits.lower)
     outside = f"{change}, {where} the limit {quantity(limit, unit)}"
     if detectable is None:
-        return Verdict.PROVISIONAL, "a single launch does not tell how launches differ"
+        return Verdict.PROVISIONAL, "a single launch does not show how launches differ"
     if limits.too_slow(value):
         return Verdict.REGRESSED, outside
     if limits.too_fast(value):

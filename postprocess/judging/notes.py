@@ -192,7 +192,7 @@ def _is_slow_mean(result: CaseResult) -> bool:
 
 
 def _leave_open(result: CaseResult) -> CaseResult:
-    reason = "other work disturbs the machine, and a mean does not tell it from a slow MPI"
+    reason = "other work disturbs the machine, and a mean does not show whether that or the MPI is slow"
     return replace(result, verdict=Verdict.PROVISIONAL, reason=reason, provisional=True)
 
 

@@ -75,12 +75,12 @@ def describe_foreign_records(
     moments = [read_moment(run["date_utc"]), read_moment(end["ended_utc"])]
     span = read_span(launch, session)
     if span is None:
-        return f"{launch.span(session)}: does not tell when the launch began and ended; {fix}"
+        return f"{launch.span(session)}: does not record when the launch began and ended; {fix}"
     began, ended = span
     if not began - CLOCKS_DIFFER <= moments[0] <= moments[1] <= ended + CLOCKS_DIFFER:
         lasted = " to ".join(time.strftime(DATE_FORMAT, time.gmtime(moment)) for moment in (began, ended))
         recorded = f"{run['date_utc']} to {end['ended_utc']}"
-        return f"the records tell of {recorded}, and the launch was from {lasted}; set the clocks of the nodes"
+        return f"the records are from {recorded}, but the launch ran from {lasted}; set the clocks of the nodes"
     return ""
 
 

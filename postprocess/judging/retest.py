@@ -112,11 +112,11 @@ def describe_controls(cause: CommonCause) -> str:
             unsure.append(routine)
     if slower:
         return f"the machine, not MPI: {', '.join(slower)}"
-    doubt = f"; {', '.join(unsure)} cannot tell" if unsure else ""
+    doubt = f"; undecided: {', '.join(unsure)}" if unsure else ""
     if same:
         verb = "are" if len(same) > 1 else "is"
-        return f"MPI or the network, not the processors: {', '.join(same)} {verb} as ever{doubt}"
-    return f"the machine or MPI: {', '.join(unsure)} cannot tell, because they scatter too much"
+        return f"MPI or the network, not the processors: {', '.join(same)} {verb} unchanged{doubt}"
+    return f"the machine or MPI; the scatter of {', '.join(unsure)} is too large to decide"
 
 
 def compute_common_slowdown(some: Sequence[JudgedSlowdown]) -> tuple[float, float]:

@@ -72,7 +72,7 @@ def explain_wrong_gpu(run: Mapping[str, Any], kind: str) -> str:
     host memory.
     """
     if GPU not in run:
-        return f"it tells of no GPU, and the site says {kind}"
+        return f"it records no GPU, but the site says {kind}"
     record = run[GPU]
     taken: dict[tuple[str, str], int] = {}
     if record["kind"] != kind:

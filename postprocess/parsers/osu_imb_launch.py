@@ -203,7 +203,9 @@ def check_rotation(launch: PlannedLaunch, witness: Witness) -> None:
         return
     caches = [cache for cache in witness.run.get("caches", []) if cache["type"] != "Instruction"]
     if not caches:
-        raise RecordError(Verdict.INCORRECT, "--cache rotate: the kernel tells no caches, so nothing proves it")
+        raise RecordError(
+            Verdict.INCORRECT, "--cache rotate: the kernel reports no caches, so nothing proves it"
+        )
     last = max(caches, key=lambda cache: cache["level"])
     sharing = min(launch.per_node, last["shared_by"])
     if int(megabytes) * 1_000_000 * sharing < last["bytes"]:
@@ -353,5 +355,5 @@ def find_unit_scale(column: str) -> float:
     """
     factors = [factor for ending, factor in SCALES.items() if column.endswith(ending)]
     if not factors:
-        raise ValueError(f"column {column!r} does not tell what it counts in")
+        raise ValueError(f"column {column!r} does not state its unit")
     return factors[0]

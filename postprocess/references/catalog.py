@@ -56,7 +56,7 @@ class ShellDifference(comparability.Difference):
         return False
 
 
-UNTOLD = "does not tell how it was measured"  #: said of a reference
+UNTOLD = "does not record how it was measured"  #: said of a reference
 
 
 @dataclass(frozen=True)
@@ -184,14 +184,14 @@ class ReferenceSet:
             ), []
         calibration = self.find_calibration(case)
         if calibration is None:
-            what = f"{self.path.name} does not tell how {case.program} was measured"
+            what = f"{self.path.name} does not record how {case.program} was measured"
             return comparability.Incomparability(f"{what}; calibrate again", UNTOLD), []
         circumstances = calibration.get("circumstances", {})
         our_method, theirs = ({ROUNDS: 1} | dict(method) for method in (ours.method, calibration["method"]))
         if lacking := comparability.find_missing_fact(our_method, theirs) or comparability.find_missing_fact(
             ours.circumstances, circumstances
         ):
-            what = f"{self.path.name} does not tell the {lacking} it was measured with"
+            what = f"{self.path.name} does not record the {lacking} it was measured with"
             return comparability.Incomparability(f"{what}; calibrate again", UNTOLD), []
         differences = [
             comparability.Difference(key, value, theirs[key])

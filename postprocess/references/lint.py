@@ -196,7 +196,7 @@ def _find_dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iter
     if "headlines" in told and provenance.SERIES in told:
         yield "headlines: not read beside series; remove them"
     if not exact and not isinstance(told.get("circumstances"), dict):
-        yield "circumstances: are not told, so nothing compares with it; calibrate again"
+        yield "circumstances: are missing, so nothing compares with it; calibrate again"
     elif not exact:
         unknown = {name for name in told["circumstances"] if name not in DIFFERENCES}
         yield from (f"circumstances: {name!r} is unknown; remove it" for name in sorted(unknown))

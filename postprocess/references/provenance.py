@@ -163,7 +163,7 @@ def _find_uncovered(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[st
     if any(method != methods[0] for method in methods):
         yield "its calibrations were made by different methods; calibrate all of it again"
     if sum(not list_calibrated_keys(calibration) for calibration in calibrations) > 1:
-        yield "two calibrations tell of all other cases; write of one which cases it has"
+        yield "two calibrations stand for all other cases; list the cases of one of them"
     rest = any(not list_calibrated_keys(calibration) for calibration in calibrations)
     counts = Counter(key for calibration in calibrations for key in list_calibrated_keys(calibration))
     for key in keys:
@@ -347,7 +347,7 @@ def _programs(entry: JsonObject, key: str) -> None:
         raise ValueError(f"{key}: is missing; move the file away and calibrate")
     programs = entry.get(key, dict)
     if not programs or any(not isinstance(program, dict) for program in programs.values()):
-        raise ValueError(f"{key}: does not tell of each program how it was measured")
+        raise ValueError(f"{key}: does not record for each program how it was measured")
 
 
 def _method(entry: JsonObject, key: str) -> None:

@@ -21,7 +21,7 @@ from reframe_checks.common.user_options import is_in_session
 from site_configs.common import work_directory
 from site_configs.mpi.layers import LIBRARY
 from site_configs.programs import installed
-from site_configs.programs.program import PRODUCTS
+from site_configs.programs.program import PROGRAMS
 from site_configs.schema.facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
@@ -114,7 +114,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         write_text(path, yaml.safe_dump({"spack": settings}))
         self.build_system = "Spack"
         self.build_system.environment = SPACK_ENVIRONMENT
-        package = PRODUCTS[self.name_of_program].package
+        package = PROGRAMS[self.name_of_program].package
         self.postbuild_cmds = [f"spack -e {SPACK_ENVIRONMENT} location -i {package} > {LOCATION}"]
 
     def build_with_cmake(self):
@@ -131,7 +131,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
             self.folder = done.folder
         else:
             self.folder = self.folder_without_spack()
-        sample = PRODUCTS[self.name_of_program].sample
+        sample = PROGRAMS[self.name_of_program].sample
         self.program = installed.find_executable(self.folder, sample)
         if not self.program or not os.access(self.program, os.X_OK):
             raise SanityError(f"the build ended well but {self.folder} has no {sample}")
@@ -147,7 +147,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         return Path(self.current_environ.extras["programs"][self.name_of_program])
 
     def program_without_spack(self) -> BuiltBinary:
-        path = self.folder / PRODUCTS[self.name_of_program].single
+        path = self.folder / PROGRAMS[self.name_of_program].single
         about = (self.current_environ.name, self.name_of_program, str(path), self.origin)
         facts = installed.read_facts(self.program)
         built = BuiltBinary(*about, facts.version, facts.compiler, facts.flags)

@@ -14,6 +14,7 @@ from reframe.core.exceptions import ReframeError
 from reframe.core.runtime import runtime, temp_environment
 
 from postprocess.model.routines.benchmark import Benchmark
+from site_configs.families import find_family
 from site_configs.mpi.probe import find_companion_launcher
 from site_configs.schema.facts import EnvironmentFacts
 
@@ -24,15 +25,11 @@ OWN_LAUNCHERS = {
     "mpirun-openmpi": "mpirun",
     "mpirun-intelmpi": "mpirun",
 }
-#: The first release of each family with all of MPI 3.0, by its release notes.
-MPI_3 = {"mpich": (3, 0), "openmpi": (1, 8), "intel-mpi": (5, 0), "mvapich": (2, 0), "cray-mpich": (7, 0)}
-#: The first release with persistent collectives, of MPI 4.0, by the same.
-MPI_4 = {"mpich": (4, 0), "openmpi": (5, 0)}
-#: By standard: those releases, and the executables of IMB and benchmarks of OSU that need it. Persistent
-#: messages are as old as MPI.
+#: By standard: the executables of IMB and benchmarks of OSU that need it. Persistent messages are as old as
+#: MPI.
 NEEDS = {
-    "3.0": (MPI_3, re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_neighbor_|osu_(put|get|acc|fop|cas)_")),
-    "4.0": (MPI_4, re.compile("osu_(?!latency|bw|bibw).*_persistent")),
+    "3.0": re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_neighbor_|osu_(put|get|acc|fop|cas)_"),
+    "4.0": re.compile("osu_(?!latency|bw|bibw).*_persistent"),
 }
 
 
@@ -90,8 +87,8 @@ def explain_unsupported(family: str, version: str, benchmark: Benchmark) -> str:
     :param version: as reported by the MPI: ``5.0.11``.
     """
     release = tuple(map(int, re.findall(r"\d+", version)))
-    for standard, (first, needing) in NEEDS.items():
-        since = first.get(family, ())
+    for standard, needing in NEEDS.items():
+        since = find_family(family).standards.get(standard, ())
         if release < since and needing.match(benchmark.executable or benchmark.name):
             return f"needs MPI {standard}, which {family} has since {'.'.join(map(str, since))}"
     return ""

@@ -68,9 +68,9 @@ def find_scheduler(progress: Progress) -> Scheduler | None:
         detected = registry.detect_scheduler()
     except registry.SchedulerError as error:
         fix = f"ask again when it answers, or --scheduler {NONE} for this machine alone"
-        raise UsageError(f"the scheduler does not tell what it has: {error}; {fix}") from None
+        raise UsageError(f"the scheduler does not answer: {error}; {fix}") from None
     if detected:
-        queues = ", ".join(queue.name for queue in detected.queues) or "none that it tells of"
+        queues = ", ".join(queue.name for queue in detected.queues) or "none reported"
         progress.say(f"scheduler: {detected.title}; partitions: {queues}")
     else:
         progress.say("no scheduler (no sinfo, pbsnodes or bqueues on the search path)")

@@ -12,9 +12,10 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.sanitize import quote_word, sanitize_line
 from postprocess.base.workdir import WorkDirectory
+from site_configs.families import FAMILIES, PACKAGES
 from site_configs.generate import survey
 from site_configs.generate.survey import MachineSurvey, choose_distinct_names
-from site_configs.mpi.family import PACKAGES, Mpi
+from site_configs.mpi.family import Mpi
 from site_configs.mpi.probe import extract_identity
 from site_configs.schedulers.base import CRAY, NodeKind, Queue, Scheduler, select_needed_kinds
 from site_configs.schedulers.registry import LOCAL, list_site_names
@@ -81,7 +82,7 @@ def list_remarks(facts: MachineSurvey) -> list[str]:
 
 
 FEW_NODES = 4  #: most nodes that a new site measures; a night on thousands is for a person to decide
-LSCPU = "`lscpu` on a compute node tells it"
+LSCPU = "`lscpu` on a compute node shows it"
 
 
 @dataclass(frozen=True)
@@ -227,10 +228,10 @@ def count_cores(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
 
 def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
     if not scheduler.sockets_are_known(kind):
-        remark = f"{scheduler.title} tells {kind.sockets} sockets of one core, its default; {LSCPU}"
+        remark = f"{scheduler.title} reports {kind.sockets} sockets of one core, its default; {LSCPU}"
         return AnnotatedValue("1", remark, change=True)
     if not kind.sockets:
-        return AnnotatedValue("0", f"{scheduler.title} does not tell; {LSCPU}", change=True)
+        return AnnotatedValue("0", f"{scheduler.title} does not report it; {LSCPU}", change=True)
     return AnnotatedValue(str(kind.sockets), scheduler.query_commands)
 
 
@@ -257,7 +258,7 @@ def find_switch_size(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
         return AnnotatedValue("0", "")
     if count := scheduler.nodes_per_switch(kind.hosts):
         return AnnotatedValue(str(count), f"nodes under one leaf switch ({scheduler.switch_command})")
-    remark = f"nodes under one leaf switch; {scheduler.title} does not tell; 0 for not known"
+    remark = f"nodes under one leaf switch; {scheduler.title} does not report it; 0 if unknown"
     return AnnotatedValue("0", remark, change=True)
 
 
@@ -366,6 +367,7 @@ def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> 
             hostnames=survey.build_host_pattern(facts.host),
             modules=facts.modules,
             partitions=partitions,
+            families=", ".join(FAMILIES),
             registering=", ".join(sorted(registering)),
         )
     )

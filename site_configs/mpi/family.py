@@ -1,36 +1,15 @@
-"""An MPI implementation, and what each family needs to compile and run."""
+"""An MPI implementation: its names, its releases, and what it needs to compile and run."""
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-DEFAULT_FAMILIES = ("mpich", "openmpi", "intel-mpi")
-
-#: Spack's package and variants for the external of each family. Only C is needed.
-PACKAGES = {
-    "mpich": ("mpich", "~fortran"),
-    "openmpi": ("openmpi", "~fortran"),
-    "intel-mpi": ("intel-oneapi-mpi", "+generic-names~classic-names~ilp64~external-libfabric~envmods"),
-}
-
-
-#: Families, with the beginning of their MPI_Get_library_version strings: the version is the one or two groups.
-#: A library that names another one later wraps it or is derived from it, and does not belong to its family.
-FAMILIES = (
-    ("intel-mpi", re.compile(r"Intel\(R\) MPI Library (\d[\w.]*)(?: Update (\d+))?")),
-    ("mvapich", re.compile(r"MVAPICH\S* Version\s*:\s*(\d[\w.]*)")),
-    ("cray-mpich", re.compile(r"CRAY MPICH version (\d[\w.]*)")),
-    ("openmpi", re.compile(r"Open MPI v(\d[\w.]*)(?!.*\bSpectrum MPI\b)", re.S)),
-    ("mpich", re.compile(r"MPICH Version:\s*(\d[\w.]*)")),
-)
-
+from site_configs.families import FAMILIES, find_family
 
 HEAD = re.compile(r"\s*(?:MPI VERSION\s*:\s*)?")  #: what Cray's library prints before its name
-BETWEEN_NODES = "OMPI_MCA_btl"  #: chooses the transports of Open MPI
 #: Beginning of the string of SimGrid's MPI, whose times are simulated.
 SIMULATED_LIBRARY = "SMPI Version"
 PREFIX = "prefix"  #: origin of an MPI that was given by its installation prefix
@@ -91,7 +70,7 @@ def identify_library(library: str) -> tuple[str, str]:
 def match_library(library: str) -> tuple[str, re.Match[str]] | None:
     """Match the beginning of an MPI_Get_library_version string with the families; None without a match."""
     text = cut_head(library)
-    matches = ((family, pattern.match(text)) for family, pattern in FAMILIES)
+    matches = ((family.name, re.match(family.library, text)) for family in FAMILIES.values())
     return next(((family, match) for family, match in matches if match), None)
 
 
@@ -188,56 +167,30 @@ def join_lines(text: str) -> str:
 def build_family_environment(family: str, prefix: Path, oversubscribed: bool = False) -> dict[str, str]:
     """Build variables that a family needs to start here and to bind ranks to cores.
 
-    Open MPI and Intel MPI bind by default; MPICH's launcher must be asked to. Two ranks on one core measure the
-    scheduler.
-
     :param oversubscribed: whether there are more processes than cores, which some families refuse or run very
     slowly.
     """
-    env = {}
-    if family == "intel-mpi":
-        env["I_MPI_ROOT"] = str(prefix)
-        env |= find_own_libfabric(prefix)
-    if family == "mpich":
-        env["HYDRA_BINDING"] = "core"
-    if family == "openmpi" and os.geteuid() == 0:
-        env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    if oversubscribed:
-        env |= OVERSUBSCRIBED.get(family, {})
+    facts = find_family(family)
+    return {**facts.environment(prefix), **(facts.oversubscribed if oversubscribed else {})}
+
+
+def build_unknown_environment(prefix: Path, oversubscribed: bool = False) -> dict[str, str]:
+    """Build the variables for an MPI whose family is not known yet; the parameters are those of a family's."""
+    env: dict[str, str] = {}
+    for family in FAMILIES.values():
+        if family.needs_environment:
+            env |= build_family_environment(family.name, prefix, oversubscribed)
     return env
 
 
 def spare_network(family: str, shell: Mapping[str, str]) -> dict[str, str]:
-    """Return the variable that saves Open MPI a second per launch on a machine of one node.
+    """Return the variables that save an MPI time in each launch on a machine of one node.
 
-    Open MPI opens its libfabric transport, which one node does not use, and sleeps for a second when it closes
-    it. Transports that the user's shell chooses are left alone.
+    Transports that the user's shell chooses are left alone.
 
     :param shell: variables of the user's shell that influence an MPI
     """
-    spared = family == "openmpi" and BETWEEN_NODES not in shell
-    return {BETWEEN_NODES: "^ofi"} if spared else {}
-
-
-def find_own_libfabric(prefix: Path) -> dict[str, str]:
-    """Find the libfabric beside the library in wheels of Intel MPI up to 2021.15, which looks elsewhere."""
-    library = prefix / "lib" / "libfabric.so.1"
-    if not library.exists() or not any(library.parent.glob("lib*-fi.so")):
-        return {}
-    return {"I_MPI_OFI_LIBRARY": str(library), "FI_PROVIDER_PATH": str(library.parent)}
-
-
-#: Open MPI 5 reads the PRTE variables and 4 the OMPI one. MPICH spins in its shared-memory collectives for
-#: whole time slices unless they are switched off (slower with two ranks, so only here).
-OVERSUBSCRIBED = {
-    "openmpi": {
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-        "PRTE_MCA_hwloc_default_binding_policy": "none",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "OMPI_MCA_mpi_yield_when_idle": "1",
-    },
-    "mpich": {"MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE": "0", "MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM": "mpir"},
-}
+    return {name: value for name, value in find_family(family).one_node.items() if name not in shell}
 
 
 def name_distinctly(mpis: list[Mpi]) -> list[Mpi]:

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.records import read_record
+from site_configs.families import DEFAULT_FAMILIES, FAMILIES
 from site_configs.mpi import layers, wheels
 from site_configs.mpi.family import (
     ABI_SUFFIX,
-    DEFAULT_FAMILIES,
-    FAMILIES,
     PREFIX,
     Mpi,
     Unusable,
@@ -351,11 +350,10 @@ def take_inventory(
 ) -> Inventory:
     """Take the inventory of the machine's MPIs, with wheels of the families it lacks."""
     asked = families or DEFAULT_FAMILIES
-    family_names = [family for family, _ in FAMILIES]
     names = [parse_mpi_word(word).plain for word in asked]
     plain = {split_release(name)[0] for name in names if not is_prefix(name)}
-    if unknown := sorted(plain - set(family_names)):
-        choice = ", ".join(family_names)
+    if unknown := sorted(plain - set(FAMILIES)):
+        choice = ", ".join(FAMILIES)
         raise UsageError(f"--mpis: {unknown[0]!r} is not a family of MPIs: choose from {choice}")
     inventory = collect_inventory(work.root, asked, progress.say, fresh, wheel_folder)
     for entry in inventory.unusable:

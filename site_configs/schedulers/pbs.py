@@ -17,7 +17,7 @@ UNUSABLE = ("down", "offline", "unknown", "stale", "state-unknown")
 UNITS = {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
 SIZE = re.compile(r"(\d+)([kmgt]?b)", re.I)
 CPUS_NOTE = (
-    "PBS counts CPUs, which may be hardware threads, and does not tell sockets; `lscpu` on a compute node does"
+    "PBS counts CPUs, which may be hardware threads, and reports no sockets; `lscpu` on a compute node does"
 )
 Stanza = tuple[str, dict[str, str]]
 NCPUS, MEMORY = "resources_available.ncpus", "resources_available.mem"
@@ -39,14 +39,14 @@ def ask_pbs(ask: Ask) -> Answer:
     """
     vnodes = [stanza for stanza in parse_stanzas(ask(NODES)) if "state" in stanza[1]]
     if not vnodes:
-        raise ValueError("pbsnodes -a tells of no node")
+        raise ValueError("pbsnodes -a lists no node")
     torque = not any(NCPUS in attributes for _, attributes in vnodes)
     notes = [CPUS_NOTE]
     queues, odd = list_pbs_queues(
         parse_stanzas(ask(QUEUES)), merge_vnodes(vnodes, notes), read_default_queue(ask, notes)
     )
     if not queues:
-        raise ValueError("qstat -Q -f tells of no queue that runs jobs")
+        raise ValueError("qstat -Q -f lists no queue that runs jobs")
     return Answer(torque, tuple(queues), (*notes, *odd))
 
 
@@ -269,6 +269,7 @@ class Pbs(PbsFamily):
     backends: tuple[str, ...] = (SCHEDULER, "pbs", "pbspro")
     site_names: tuple[tuple[str, str], ...] = ((SCHEDULER, "pbs.SCHEDULER"), (PALS, "pbs.PALS"))
     command: str = "pbsnodes"
+    asked: int = 2
     exclusive: tuple[str, ...] = ("-q {}", "-l place=scatter:excl")
 
     def choose_machine(self, environment: Mapping[str, str]) -> Scheduler:
@@ -302,4 +303,6 @@ TORQUE_PBS = PbsFamily(
     backends=(TORQUE, "torque"),
     site_names=((TORQUE, "pbs.TORQUE"),),
     exclusive=("-q {}", "-n"),
+    asked=2,
 )
+SCHEDULERS = (PBS, TORQUE_PBS)

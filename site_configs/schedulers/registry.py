@@ -1,21 +1,29 @@
-"""The registry of schedulers, the only place to add one, and the detection of this machine's scheduler.
+"""All schedulers, and the detection of this machine's scheduler.
 
-Its commands are asked for queues and nodes. Nothing is submitted.
+A module of this folder with ``SCHEDULERS`` adds its own. A scheduler's commands are asked for queues and nodes;
+nothing is submitted.
 """
 
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.schedulers.base import Ask, Scheduler
-from site_configs.schedulers.lsf import LSF
-from site_configs.schedulers.pbs import PBS, TORQUE_PBS
-from site_configs.schedulers.slurm import SLURM
 
-#: In the order of detection: Slurm has substitutes for the commands of PBS.
-SCHEDULERS: list[Scheduler] = [SLURM, PBS, TORQUE_PBS, LSF]
+
+def find_schedulers() -> list[Scheduler]:
+    """Find the schedulers of all modules beside this one, in the order of detection."""
+    names = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.name != Path(__file__).name)
+    modules = [import_module(f"{__package__}.{name}") for name in names]
+    found = [each for module in modules for each in getattr(module, "SCHEDULERS", ())]
+    return sorted(found, key=lambda scheduler: scheduler.asked)
+
+
+SCHEDULERS = find_schedulers()
 ASK_SECONDS = 30  #: per command of a scheduler
 
 

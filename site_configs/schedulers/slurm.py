@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from site_configs.families import find_family
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.probe import ProbeError
 from site_configs.schedulers import base, slurm_jobs
@@ -53,7 +54,7 @@ def ask_slurm(ask: base.Ask) -> dict[str, Any]:
     """
     rows, notes = parse_sinfo(ask(SINFO))
     if not rows:
-        raise ValueError(f"sinfo tells of no partition: {notes[0] if notes else 'it says nothing'}")
+        raise ValueError(f"sinfo lists no partition: {notes[0] if notes else 'it prints nothing'}")
     config = read_config(ask, notes)
     accounting = config.get("AccountingStorageType", "")
     return dict(
@@ -283,7 +284,11 @@ SRUN_PMI2 = "srun-pmi2"
 SRUN_PMIX = "srun-pmix"  #: for Open MPI, whose own mpirun was found to be safer
 SRUN_CRAY = "srun-cray_shasta"  #: for Cray MPICH
 WITH_ACCOUNTING = "slurm"  #: ReFrame's own backend, which asks sacct
-PMI2_FAMILIES = ("mpich", "mvapich")
+#: By kind of ``srun --mpi``: the launcher, and why.
+SRUN_KINDS = {
+    "pmi2": (SRUN_PMI2, "srun with Slurm's PMI-2; without it srun starts many worlds of one process"),
+    "cray_shasta": (SRUN_CRAY, "Slurm is what starts processes on a Cray with Slurm"),
+}
 
 
 CLUSTER_CHOICES = ("SBATCH_CLUSTERS", slurm_jobs.CLUSTERS)  #: the one that sbatch prefers comes first
@@ -317,6 +322,7 @@ class Slurm(base.Scheduler):
         (SRUN_PMI2, "slurm.SRUN_PMI2"),
     )
     command: str = "sinfo"
+    asked: int = 1
     query_commands: str = "sinfo, scontrol"
     switch_command: str = "scontrol show topology"
     exclusive: tuple[str, ...] = ("--partition={}", "--exclusive")
@@ -371,17 +377,11 @@ class Slurm(base.Scheduler):
                 yield f"{name}={value} would override what the site file asks sbatch for; {fix}"
 
     def choose_launcher(self, mpi: Mpi) -> base.Pairing:
-        if mpi.family == "openmpi":
-            why = "its own mpirun inside the job; srun --mpi=pmix is known to crash at some process counts"
-            return base.Pairing((base.program(mpi, "mpirun"),), why)
-        if mpi.family == "cray-mpich":
-            why = "Slurm is what starts processes on a Cray with Slurm"
-            return base.Pairing(SRUN_CRAY if "cray_shasta" in self.mpi_types else SRUN, why)
-        if mpi.family in PMI2_FAMILIES and "pmi2" in self.mpi_types:
-            why = "srun with Slurm's PMI-2; without it srun starts many worlds of one process"
-            return base.Pairing(SRUN_PMI2, why)
-        why = "its own Hydra, which asks Slurm for the job's nodes"
-        return base.Pairing((base.program(mpi, "mpiexec"),), why)
+        family = find_family(mpi.family)
+        if family.srun and family.srun in self.mpi_types:
+            return base.Pairing(*SRUN_KINDS[family.srun])
+        launcher, why = family.slurm
+        return base.Pairing((base.program(mpi, launcher),) if launcher else SRUN, why)
 
     def find_backend_fault(self, backend: str) -> str:
         if backend == WITH_ACCOUNTING and not self.accounting:
@@ -438,3 +438,4 @@ class Slurm(base.Scheduler):
 
 
 SLURM = Slurm()
+SCHEDULERS = (SLURM,)

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from site_configs.families import FAMILIES
 from site_configs.schema.reframe_request import current_request
 
-#: Prefixes of variables that influence an MPI: of Open MPI, UCX, libfabric, Intel MPI, MPICH and others. MPICH
-#: accepts each of its control variables under three names, such as MPIR_CVAR_NOLOCAL and MPIR_PARAM_NOLOCAL.
+#: Prefixes of variables that influence an MPI: its own, and those of what it runs on.
 STEERING = (
-    *("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "UCX_", "FI_", "I_MPI_", "MPICH_", "MPIR_CVAR_"),
-    *("MPIR_PARAM_", "MV2_", "MVP_", "PSM2_", "PSM3_", "UCC_", "HCOLL_", "SHARP_"),
+    *(prefix for family in FAMILIES.values() for prefix in family.variables),
+    *("PRTE_MCA_", "PMIX_MCA_", "UCX_", "FI_", "PSM2_", "PSM3_", "UCC_", "HCOLL_", "SHARP_"),
 )
 #: Prefixes of those among them that a batch system or an outer mpiexec sets, or that name a place.
 NOT_BY_HAND = (

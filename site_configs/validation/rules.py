@@ -12,15 +12,14 @@ from typing import Any
 
 from postprocess.base.errors import propose_or_list
 from postprocess.base.sanitize import quote_word
-from site_configs.mpi.family import FAMILIES, identify_library
+from site_configs.families import FAMILIES, SIMULATED, find_family
+from site_configs.mpi.family import identify_library
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables
 from site_configs.schedulers import module_systems, registry
 from site_configs.schedulers.base import Queue, RefusedOption, Scheduler
 from site_configs.topology.machine import read_machine, read_usable_threads
 from site_configs.validation.reading import SiteFault, SiteReading
-
-SIMULATED = "simgrid"  #: the family whose time is simulated
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def check_simulated(partition: DeclaredEntry, environments: Sequence[DeclaredEnt
 def check_family(environment: DeclaredEntry) -> Iterator[SiteFault]:
     """Find a library text of another family, or a misspelt family."""
     named, library = environment.extras["family"], environment.extras["library"]
-    known_families = [name for name, _ in FAMILIES]
+    known_families = [*FAMILIES]
     identified, _ = identify_library(library)
     if identified not in ("unknown", named):
         what = f"{named!r}, but library={library!r} is that of {identified}"
@@ -169,14 +168,14 @@ def is_ambiguous(one: DeclaredEntry, two: DeclaredEntry) -> Iterator[SiteFault]:
     same_version = first == second and is_whole_version(first)
     if places[0] == places[1] or absolute or same_version or not (first in second or second in first):
         return
-    fix = "write the whole version as MPI_Get_library_version says it, or mpicc by absolute path"
-    yield two.fault("library", f"{second!r} does not tell it from {one.name!r} ({first!r}); {fix}")
+    fix = "write the whole version as in MPI_Get_library_version, or mpicc as an absolute path"
+    yield two.fault("library", f"{second!r} does not distinguish it from {one.name!r} ({first!r}); {fix}")
 
 
 def is_whole_version(library: str) -> bool:
-    """Return whether the text names one release: three numbers, or two for Intel MPI, which counts by years."""
+    """Return whether the text names one release: three numbers, or two for a family that counts by years."""
     family, version = identify_library(library)
-    return len(version.split(".")) >= (2 if family == "intel-mpi" else 3)
+    return len(version.split(".")) >= find_family(family).version_numbers
 
 
 LOAD_SECONDS = 60  #: for loading modules and looking for a compiler wrapper

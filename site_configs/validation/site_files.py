@@ -27,7 +27,7 @@ def locate_site_file(source: Path, site: str) -> Path:
     path = Path(site) if site.endswith(".py") else source / "site_configs" / f"{site}.py"
     if not path.is_file():
         fix = propose_or_list(site, list_site_names(source)).removesuffix("?")
-        raise UsageError(f"--site {site}: no file {path}: {fix}, or give a path")
+        raise UsageError(f"site {site}: no file {path}: {fix}, or give a path")
     return path.resolve()
 
 

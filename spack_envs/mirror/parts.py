@@ -12,8 +12,8 @@ from postprocess.base.errors import UsageError
 from postprocess.base.files import read_regular, read_text
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from site_configs.families import DEFAULT_FAMILIES
 from site_configs.mpi import inventory, wheels
-from site_configs.mpi.family import DEFAULT_FAMILIES
 from site_configs.mpi.wheels import LOCKS
 from spack_envs import machine as spack_machine
 from spack_envs.layout import SpackEnvironmentError

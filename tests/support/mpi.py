@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from site_configs.common import work_directory
+from site_configs.families import find_family
 from site_configs.mpi import inventory
-from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, spare_network
+from site_configs.mpi.family import Mpi, spare_network
 from tests.support.paths import DATA
 
 FAULTS = DATA / "faults"
@@ -35,7 +36,7 @@ def mpi_installations() -> list[Installation]:
 
 def installation(mpi: Mpi) -> Installation:
     """An MPI of the inventory as a test uses it."""
-    env = mpi.env | OVERSUBSCRIBED.get(mpi.family, {}) | spare_network(mpi.family, {})
+    env = mpi.env | find_family(mpi.family).oversubscribed | spare_network(mpi.family, {})
     return Installation(mpi.name, mpi.family, Path(mpi.prefix), mpi.mpicc, mpi.launcher, env)
 
 

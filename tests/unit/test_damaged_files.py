@@ -343,7 +343,7 @@ READERS = {
     "output of an offer": Reader(within_offer("raw/osu*.txt"), checked),
     "plan of an offer": Reader(within_offer("plan/osu*.json"), checked),
     "moments of an offer": Reader(within_offer("raw/osu*.times"), checked),
-    "what a bidder tells": Reader(
+    "what a bidder states": Reader(
         text(TELL, TOLD_TEXT + '[[patch]]\nprogram = "osu"\nfile = "a.patch"\ntext = "why"\n'),
         lambda path: read_told(path.parent),
     ),

@@ -155,7 +155,7 @@ def build_language_table(environment: str, rows: list[LanguageRatio]) -> TextTab
         (
             f"ratio within the round, with its 95 % interval over {plural(rows[0].launches, 'launch', 'es')}, "
             f"and microseconds over C; a launch counts by the least of {exchange.BATCHES} batches",
-            "C: microseconds of a call; C again: the same program once more, and so what cannot be told apart",
+            "C: microseconds of a call; C again: the same program once more, so its difference is noise",
             *([MPI4PY] if any(row.language.startswith("mpi4py") for row in rows) else []),
         ),
     )

@@ -253,7 +253,7 @@ PAPERS = {
         "RUS",
         rus_costs.draw_costs,
         _show_rus,
-        "a tree, a loop and a single send are the same message, so that their ratios tell nothing",
+        "a tree, a loop and a single send are the same message, so their ratios mean nothing",
         printed=lambda history, against: in_print.build_cost_tables(history),
         machines=lambda history: list(dict.fromkeys(cost.machine for cost in history.costs)),
         language=("fortran", "C against Fortran", "no significant difference"),
@@ -277,7 +277,7 @@ PAPERS = {
         "COMMTEST",
         commtest.draw_swaps,
         _show_commtest,
-        "all experiments swap between the same two processes: factors are noise, and tell nothing "
+        "all experiments swap between the same two processes: factors are noise, and show nothing "
         "about contention",
     ),
 }

@@ -118,7 +118,7 @@ def _parameters(measured: PaperMeasurements) -> TextTable:
 def _predicted(predictions: list[Prediction]) -> TextTable:
     kept = [prediction for prediction in predictions if prediction.error <= GOOD]
     refused = len(predictions) - len(kept)
-    refusal = f"{refused} more predictions are off by more than {GOOD:.0%} on average: neither told nor drawn"
+    refusal = f"{refused} more predictions are off by more than {GOOD:.0%} on average: neither listed nor drawn"
     return TextTable(
         "Predicted from alpha and beta",
         (*LABELS, "routine", "size", "processes"),
@@ -154,7 +154,7 @@ def describe_refused(measured: PaperMeasurements) -> str:
         return ""
     return (
         f"{len(errors)} predictions from alpha and beta, all off by more than {GOOD:.0%} on average "
-        f"(the best by {min(errors):.0%}): none is told or drawn"
+        f"(the best by {min(errors):.0%}): none is listed or drawn"
     )
 
 

@@ -164,7 +164,7 @@ def _rooms_for_name(axes: Axes, dot: Dot) -> list[Bbox]:
 
 
 #: What one pair of processes cannot tell
-ONE_PAIR = "nothing tells how a time grows with the processes, and a ratio is that of one pair"
+ONE_PAIR = "nothing shows how a time grows with the processes, and a ratio is that of one pair"
 BY_HAND = frozenset({"--set-env", "--oversubscribe"})  #: options that make a session another machine
 
 SCALES = (
@@ -184,8 +184,8 @@ STANDS = (
     "Simulated machines are models of links (latency, bandwidth, routes, sharing), made from published "
     "figures and not validated. They leave out the work of sender and receiver, copies in memory, "
     "arithmetic, and the vendor's MPI: the algorithms are those of today's MPIs. Where a ratio differs "
-    "from the printed one, something that is left out matters, or a model is wrong; these tables cannot "
-    "tell which."
+    "from the printed one, something that is left out matters, or a model is wrong; these tables do not "
+    "show which."
 )
 
 AGAINST = (

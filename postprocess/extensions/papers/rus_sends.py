@@ -276,7 +276,7 @@ def build_sweep_table(measured: PaperMeasurements) -> TextTable:
             for size in sorted(times[about])
         ),
         (
-            f"shortest: told where settings differ by a factor of {CLEAR:g} and more; less is noise",
+            f"shortest: shown if settings differ by a factor of {CLEAR:g} or more; less is noise",
             "in print: no effect of buffering on messages below 4096 bytes, so that 4096 is the best limit",
         ),
         columns=[*dict.fromkeys(setting for about in swept for setting in settings[about]), SHORTEST],

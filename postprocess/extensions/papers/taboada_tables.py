@@ -93,8 +93,8 @@ def _models(place: Place, models: Sequence[taboada_models.MeasuredModel]) -> Tex
             f"ti: 0 where it is {NO_INTERCEPT:.0%} of t0 at most: then the model is Hockney's",
             "t0: of the empty message; of a collective call the smallest one that is sent, where an MPI "
             "returns from an empty one at once",
-            f"{REFUSED}: the numbers are {BEYOND}, or ti lies at its bound, -t0; nothing is told or derived "
-            "then",
+            f"{REFUSED}: the numbers are {BEYOND}, or ti lies at its bound, -t0; nothing is shown or "
+            "derived then",
             "log2 p would do: on links that are all alike, and where the barrier before leaves no skew",
             "pi0: the most of F(p) / t0(p) at the measured counts, of 1000 B/s; Bw: of F(p) / tb(p)",
             *dict.fromkeys(f"send: {model.between}" for model in models if model.between),
@@ -310,7 +310,7 @@ def parse_theory(words: Sequence[str]) -> dict[str, NetworkTheory]:
             raise UsageError(f"--theory {word}: is not {FORM}; write as in 1.3:12500 or torus=1.8:350")
         machine = match["machine"] or ""
         if machine in found:
-            raise UsageError(f"--theory {word}: tells a machine twice; tell it once")
+            raise UsageError(f"--theory {word}: names a machine twice; name it once")
         found[machine] = NetworkTheory(*numbers)
     return found
 
@@ -338,7 +338,7 @@ def build_theory_table(
         ("t0 (us)", "in theory", "over it", "1 / tb (MB/s)", "in theory", "share"),
         (*rows, *_printed_networks(history)) if rows else (),
         (
-            f"in theory: as --theory {FORM} tells it, in print of the network's card and its bus",
+            f"in theory: from --theory {FORM}; in print, of the network card and its bus",
             "no bandwidth where the model is off by more than a quarter",
         ),
     )

@@ -337,7 +337,7 @@ def check_flags(evidence: Sequence[LaunchEvidence], rules: Rules) -> Iterator[Vi
         seen.add(key)
         changed = find_changed_flags(launch.program, flags, bool(built and is_by_spack(built)))
         if changed is None:
-            what = f"nothing tells the flags of {launch.program}, and {category} allows none"
+            what = f"the flags of {launch.program} are not recorded, and {category} allows none"
             yield Violation(Code.FLAGS_UNCHECKED, each.place, what)
         elif changed:
             what = f"{launch.program} was built with {' '.join(changed)}; {category} allows no flags"
@@ -355,7 +355,7 @@ def check_builds(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
         place = "/".join(key)
         built = find_build(each)
         if built is None:
-            yield Violation(Code.BUILD_UNKNOWN, place, "nothing tells how it was built")
+            yield Violation(Code.BUILD_UNKNOWN, place, "how it was built is not recorded")
         elif is_by_spack(built) and find_solution(each, built) is None:
             what = f"Spack's lock file is not there, or has no {built.spec}"
             yield Violation(Code.BUILD_UNKNOWN, place, what)

@@ -254,7 +254,7 @@ CHECK = Command(
     add_check_arguments,
     run_check,
     ((3, "a row of the acceptance is undecided"),),
-    help="Check rules and tell what they cost on a site, or check an offer or acceptance.",
+    help="Check rules and show what they cost on a site, or check an offer or acceptance.",
 )
 
 

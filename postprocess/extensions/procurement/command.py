@@ -127,9 +127,9 @@ def list_next_steps(
     mine = grave - {*MENDED_BY_PASSES, *TOLD_BADLY}
     check = ["./plumbline", "offer", "check", str(folder)]
     if grave & {*MENDED_BY_PASSES}:
-        yield "Measure the launches that are missing; it goes on where it stopped", list(run)
+        yield "Measure the launches that are missing; the command continues where it stopped", list(run)
     if grave & {*TOLD_BADLY}:
-        yield f"Write what is not told yet into {folder / TELL}, then check again", check
+        yield f"Write the missing facts into {folder / TELL}, then check again", check
     if mine:
         yield "Mend what each violation says at its end, then check again", check
     if not grave:

@@ -280,9 +280,9 @@ def check_commitment(row: MeasuredRow, each: Commitment, told: ToldFacts) -> Ite
         what = f"{quantity(each.committed, row.unit)}, and the limit is {quantity(bound, row.unit)}"
         yield Violation(Code.COMMITMENT_BEYOND_LIMIT, row.key.key, what)
     if each.projected and not each.model:
-        yield Violation(Code.PROJECTION_WITHOUT_MODEL, row.key.key, "projected, and no model is told")
+        yield Violation(Code.PROJECTION_WITHOUT_MODEL, row.key.key, "projected, but no model is stated")
     best = -form_rows.find_slowest([-value for value in row.values], row.unit)
     rounded = best * (1 - ROUNDING if row.unit == SECONDS else 1 + ROUNDING)
     if each.committed and form_rows.is_worse(rounded, each.committed, row.unit) and not each.model:
-        what = f"{quantity(each.committed, row.unit)} is better than every launch, and no model is told"
+        what = f"{quantity(each.committed, row.unit)} is better than every launch, but no model is stated"
         yield Violation(Code.PROJECTION_WITHOUT_MODEL, row.key.key, what)

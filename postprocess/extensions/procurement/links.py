@@ -40,7 +40,7 @@ def judge_links(
     whole = [run for run in checked if run.outcome.records]
     looks = list_links_looks(rules, nodes, bool(whole) and all(e.launch.exact for e in whole))
     if not looks:
-        why = f"{plural(nodes, 'node')}: {FEWEST_NODES} are needed to tell a node from a link"
+        why = f"{plural(nodes, 'node')}: {FEWEST_NODES} are needed to distinguish a node from a link"
         return JudgedLinks(rule.demand, RowVerdict.NOT_RUN, 0, remarks=(why,))
     failed = tuple(f"{run.launch.name}: {run.outcome.reason}" for run in checked if not run.outcome.records)
     sweeps = build_sweeps(whole, rule.nodes_per_switch)

@@ -27,6 +27,7 @@ from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.stats.launches import find_farthest
+from site_configs.families import SIMULATED
 from site_configs.mpi.family import identify_library
 from spack_envs.installation import BuiltBinary
 
@@ -191,7 +192,7 @@ def copy_told(source: Path, target: Path) -> None:
 
 def format_told_template() -> str:
     """Format an ``offer.toml`` in which nothing is told yet."""
-    lines = ["# What the bidder tells. The rules say in tell which of it is asked for."]
+    lines = ["# Facts that the bidder states. `tell` in the rules lists those that are required."]
     nothing = ToldFacts()
     lines += [f"{name} = {json.dumps(getattr(nothing, name))}  # {what}" for name, what in TOLD.items()]
     lines += ["", "# For each change of a program's source:", "# [[patch]]", '# program = "osu"']
@@ -199,7 +200,6 @@ def format_told_template() -> str:
     return "\n".join(lines)
 
 
-SIMULATED = "simgrid"
 TIMES = "times"  #: with which the mark of trials begins
 FEWEST_VALUES = 16  #: different times of a case; with fewer another may have the same
 

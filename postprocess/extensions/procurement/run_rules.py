@@ -77,7 +77,7 @@ def check_told(offer: OpenedOffer) -> Iterator[Violation]:
     for name in offer.rules.tell:
         told = getattr(offer.told, name)
         if not (told.strip() if isinstance(told, str) else told):
-            yield Violation(Code.TOLD_MISSING, TELL, f"{name}: is not told")
+            yield Violation(Code.TOLD_MISSING, TELL, f"{name}: is missing")
 
 
 def check_passes(offer: OpenedOffer) -> Iterator[Violation]:
@@ -136,7 +136,7 @@ def check_times(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
         began, ended = (outcome.read_moment(text) for text in (each.done.began_utc, each.done.ended_utc))
         if span and not began - outcome.CLOCKS_DIFFER <= span[0] <= span[1] <= ended + outcome.CLOCKS_DIFFER:
             what = f"was not launched from {each.done.began_utc} to {each.done.ended_utc}"
-            yield Violation(Code.RECORDS_FOREIGN, each.place, f"{what}, as its pass tells")
+            yield Violation(Code.RECORDS_FOREIGN, each.place, f"{what}, as its pass records")
 
 
 def check_machines(evidence: Sequence[LaunchEvidence]) -> Iterator[Violation]:
@@ -218,7 +218,7 @@ def read_records(each: LaunchEvidence) -> LaunchRecords | BenchmarkRecords | Vio
     path = launch.witness(session) if launch.benchmarks else launch.records(session)
     data = outcome.read_contents(path)
     if launch.benchmarks and builds.find_build(each) is None:
-        return Violation(Code.BUILD_UNKNOWN, each.place, f"nothing tells how {launch.program} was built")
+        return Violation(Code.BUILD_UNKNOWN, each.place, f"how {launch.program} was built is not recorded")
     try:
         return read_benchmarks(launch, session, data) if launch.benchmarks else read_launch(path, data)
     except RecordError as error:
@@ -260,7 +260,7 @@ def check_method(each: LaunchEvidence, records: Records, rules: Rules) -> Iterat
     exact = records.mpi_library.startswith(SIMULATED_LIBRARY)
     if {each.launch.exact, each.done.machine.exact} != {exact}:
         time = "simulated" if exact else "measured"
-        yield Violation(Code.MPI_OTHER, each.place, f"its time is {time}, and was told otherwise")
+        yield Violation(Code.MPI_OTHER, each.place, f"its time is {time}, but its pass or plan says otherwise")
     cache = each.launch.cases[0].cache
     if each.launch.program == OWN_PROGRAM and not exact and rules.cache not in ("", cache):
         what = f"{cache}, and the rules ask for {rules.cache}"
@@ -273,7 +273,7 @@ def check_binding(each: LaunchEvidence, records: Records) -> Iterator[Violation]
         return
     ranks = [(rank["host"], cpus_of(rank.get("cpus", ""))) for rank in records.run["ranks"]]
     if not all(cpus for _, cpus in ranks):
-        yield Violation(Code.BINDING_UNKNOWN, each.place, "a rank does not tell its CPUs")
+        yield Violation(Code.BINDING_UNKNOWN, each.place, "the CPUs of a rank are not recorded")
         return
     taken: set[tuple[str, int]] = set()
     for number, (host, cpus) in enumerate(ranks):
@@ -290,7 +290,7 @@ def check_facts(each: LaunchEvidence, records: Records) -> Iterator[Violation]:
     run = records.run
     keys = () if each.launch.exact else TOLD_KEYS
     if lacking := [key for key in keys if not (run.get(key) or (key == "environment" and key in run))]:
-        yield Violation(Code.FACTS_MISSING, each.place, f"{lacking[0]}: is not told")
+        yield Violation(Code.FACTS_MISSING, each.place, f"{lacking[0]}: is not recorded")
     step = run.get("timer", {}).get("resolution", 0.0)
     if step > COARSE:
         yield Violation(Code.CLOCK_COARSE, each.place, f"its step is {step:g} s")

@@ -59,7 +59,7 @@ def describe_selftest_limits(plants: Iterable[score.InjectionScore]) -> Iterable
             )
         if plant.common:
             yield (
-                f"{plant.name}: told as one common cause in {plant.common} of "
+                f"{plant.name}: reported as one common cause in {plant.common} of "
                 f"{formats.plural(plant.plantings, 'planting')}"
             )
         if INJECTION_KINDS[plant.name].calls < 1:

@@ -23,7 +23,8 @@ from postprocess.features.compare.page import HTML
 from postprocess.model.options import OPTIONS
 from postprocess.session.lifecycle.injections import IDLE, INJECTION_KINDS, list_mpi_functions
 from postprocess.setup import build_named_source
-from site_configs.mpi.family import DEFAULT_FAMILIES, is_prefix, is_used_otherwise, parse_mpi_word
+from site_configs.families import DEFAULT_FAMILIES
+from site_configs.mpi.family import is_prefix, is_used_otherwise, parse_mpi_word
 
 EXAMPLE = "./plumbline compare mpich@4.3.2 mpich@5.0.2 --program mpicost --seconds 900"
 FAILS = "a case is slower, broken or missing on the new side"

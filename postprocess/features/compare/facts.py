@@ -23,6 +23,7 @@ from postprocess.base.records import Amount, Count, Measured, parse_record
 from postprocess.base.strict_json import parse_json
 from postprocess.stats.curves import LEAST_POINTS, MOST_SEGMENTS, Segment, Switch, find_switches, fit_segments
 from postprocess.stats.launches import group_placements
+from site_configs.families import FAMILIES, find_family
 from site_configs.mpi.family import identify_library
 
 ABSENT = "none"  #: for what a side does not have, as people read it
@@ -31,7 +32,7 @@ PLACE = "PREFIX"  #: in a value, for where the library is installed
 #: Objects that are the suite's own, and differ wherever they are built.
 OWN_OBJECTS = ("mpicost", "libwitness.so")
 #: Variables that say how an MPI is to behave. Those that launchers make for each launch are none of them.
-SETTINGS = ("OMPI_MCA_", "UCX_", "FI_", "MPIR_CVAR_", "MPIR_PARAM_", "MPICH_", "I_MPI_", "OMP_")
+SETTINGS = (*(word for family in FAMILIES.values() for word in family.variables), "UCX_", "FI_", "OMP_")
 MADE_BY_LAUNCHERS = ("I_MPI_INFO_", "I_MPI_HYDRA_", "I_MPI_INTERNAL_", "I_MPI_ROOT", "OMPI_MCA_PREFIXES")
 #: How each kind of difference is named, in the order of showing.
 MPI, TRANSPORT, OBJECT = "MPI", "transport", "loaded library"
@@ -39,8 +40,6 @@ SETTING, VARIABLE = "environment variable", "control variable"
 KINDS = (MPI, TRANSPORT, OBJECT, SETTING, VARIABLE)
 SHOWN_WHOLE = (MPI, TRANSPORT)  #: in a summary; of the others their number
 ID_SHOWN = 17  #: digits of a build ID
-#: How an MPI is told the value of a control variable, where its name is not that of a variable itself
-OF_FAMILY = {"openmpi": "OMPI_MCA_"}
 MOST_LETTERS = 60  #: of a value: longer ones say how something was built
 TELLS = "_version"  #: how the name of a variable ends that tells something and sets nothing
 
@@ -127,7 +126,7 @@ def read_facts(path: Path) -> SideFacts:
         first, *_ = [parse_record(parse_json(line), SideFacts) for line in lines]
         return first
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}: the launch told nothing of its MPI") from None
+        raise UsageError(f"{path}: {error.strerror}: the launch recorded no facts of its MPI") from None
     except ValueError as error:
         raise UsageError(f"{path}: {error}: is damaged") from None
 
@@ -235,7 +234,7 @@ def name_variable(control: str, side: SideFacts) -> str:
     """Name the variable of the environment that sets a control variable; empty if none is known."""
     if control.startswith(SETTINGS):
         return control
-    prefix = OF_FAMILY.get(identify_library(side.mpi_library)[0])
+    prefix = find_family(identify_library(side.mpi_library)[0]).control_prefix
     return f"{prefix}{control}" if prefix else ""
 
 

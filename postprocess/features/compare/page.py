@@ -150,7 +150,7 @@ def show_cards(judged: JudgedComparison) -> Section:
 def show_differences(judged: JudgedComparison) -> Iterator[Section]:
     """Show in what both sides differ: as declared, as their MPIs tell, and by measurement."""
     differs = replace(text.tabulate_differences(judged), title="")
-    silent = [f"The MPI of the {s} side tells nothing of itself: {why}" for s, why in judged.untold.items()]
+    silent = [f"No facts of the MPI on the {s} side: {why}" for s, why in judged.untold.items()]
     nothing = [] if differs.rows else ["Nothing: a control."]
     yield Section("What differs", [differs, Lines(Role.REMARK, [*nothing, *silent])])
     for table in text.tabulate_facts(judged.facts):

@@ -181,7 +181,8 @@ def format_controls(controls: int, moved: Sequence[str]) -> str:
     if not moved:
         return f"{what}: none of {controls} changed, so nothing says that the machine did"
     named = formats.first_of(moved, 3)
-    return f"{what}: {len(moved)} of {controls} changed, {named}, so no other change of time tells of the MPI"
+    blame = "so no other change of time can be blamed on the MPI"
+    return f"{what}: {len(moved)} of {controls} changed, {named}, {blame}"
 
 
 def format_effects(effects: ReferenceEffects | None) -> list[str]:

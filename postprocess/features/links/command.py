@@ -115,11 +115,11 @@ def plan_sweep(
 
     :raises UsageError: if a partition has too few nodes, or none is left.
     """
-    few_nodes = f"at least {FEWEST_NODES} nodes are needed to tell a sick node from a bad link"
+    few_nodes = f"at least {FEWEST_NODES} nodes are needed to distinguish a sick node from a bad link"
     try:
         planned = make_plan(reframe, selection)
     except NoCaseSelected as error:
-        raise UsageError(f"{error}; nothing can be told apart: {few_nodes}") from None
+        raise UsageError(f"{error}; {few_nodes}") from None
     if few := next((launch for launch in planned if launch.processes < FEWEST_NODES), None):
         fix = f"{few_nodes}; choose other partitions by --partition"
         raise UsageError(f"{few.partition}: {plural(few.processes, 'node')}: {fix}")

@@ -207,7 +207,7 @@ def describe_insignificant(sweep: PairSweep, analysis: detect.SweepAnalysis) -> 
     ]
     if not texts:
         return ""
-    return f"slow, but perhaps by chance: {first_of(texts, SHOWN)}; more --launches would tell"
+    return f"slow, but perhaps by chance: {first_of(texts, SHOWN)}; more --launches would show"
 
 
 def describe_placement(sweep: PairSweep, analysis: detect.SweepAnalysis) -> str:

@@ -25,7 +25,7 @@ MOST_NODES = 4  #: of nodes in a line
 MOST_FACTS = 10  #: of each kind
 LEAST_NODES = 3  #: of which most must be alike before one can differ from them
 MOST_ALIKE = 2 / 3  #: the share of nodes from which on the others differ
-ABSENT = "not told"
+ABSENT = "not reported"
 INSIDE = " in "  #: between a node and the container that saw it
 #: What the suite tells of a device whose port is up; RoCE, which any Ethernet card may have, is none
 FABRIC = re.compile(r", port 1 4: ACTIVE, link InfiniBand\b")

@@ -117,7 +117,7 @@ class TransportProof:
         """
         if place in self.expected and place in self.silent:
             where = f"{WORDS[place[-1]]} the site expects {self.expected[place].text!r}"
-            return f"{where}, and the start that should tell it failed"
+            return f"{where}, but the start that should show it failed"
         if place in self.expected:
             return find_wrong_path(self.paths.get(place, ()), place[-1], self.expected[place])
         return self.find_avoidable(place) or self.find_change(place, case)

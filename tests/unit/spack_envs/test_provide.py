@@ -83,9 +83,9 @@ def test_cache_follows_xdg(tmp_path, environ):
     [
         ("0.23.1 (abc)", 0, "is 0.23.1"),
         ("0.99", 0, "is 0.99"),
-        ("hello", 0, "does not tell its version"),
-        ("", 0, "does not tell its version"),
-        ("1.1.0", 1, "does not tell its version"),
+        ("hello", 0, "does not report its version"),
+        ("", 0, "does not report its version"),
+        ("1.1.0", 1, "does not report its version"),
     ],
 )
 def test_unusable_spack_is_passed_over_in_one_line(tmp_path, environ, cache, prints, status, words):

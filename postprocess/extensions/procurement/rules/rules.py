@@ -22,8 +22,8 @@ from postprocess.model.case import NAME
 from postprocess.model.routines.kernels import BYTES, KERNELS
 from postprocess.model.routines.mpicost import OWN_PROGRAM, ROUTINES, TOURNAMENT
 from postprocess.stats.acceptance import LEAST_LAUNCHES
+from site_configs.families import FAMILIES, SIMULATED
 from site_configs.mpi.exchange import BINDINGS
-from site_configs.mpi.family import FAMILIES
 from site_configs.programs.program import PROGRAMS
 
 SHARE = re.compile(r"([0-9]{1,3})%")
@@ -68,7 +68,7 @@ SCALES = {
 BASELINE = "baseline"  #: the category in which nothing is changed
 FOLDER = Path(__file__).parent  #: of the sets that come with Plumbline
 NOT_A_NAME = "not a name (letters, digits, _ . + -)"
-MPIS = ("any", *(name for name, _ in FAMILIES), "simgrid")
+MPIS = ("any", *FAMILIES, SIMULATED)
 OWN = {routine.name: routine for routine in ROUTINES}
 
 

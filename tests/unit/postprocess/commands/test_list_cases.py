@@ -40,7 +40,7 @@ def test_what_is_left_out_is_said_with_the_way_to_get_it():
     skipped = replace(whole, cases=(), skips=skips)
     lines = list(list_cases.describe_left_out_launches([planned(), skipped]))
     assert lines == [
-        "left out: 20 cases of osu: another sentence (./plumbline doctor tells what is missing)",
+        "left out: 20 cases of osu: another sentence (./plumbline doctor shows what is missing)",
         "left out: imb: nothing of theirs was chosen (--program mpicost,osu,imb)",
     ]
     assert next(list_cases.describe_totals([planned(), skipped], {})).startswith("4 cases in 1 start, 1 job")

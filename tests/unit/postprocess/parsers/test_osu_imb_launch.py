@@ -220,7 +220,7 @@ def test_a_column_tells_what_it_counts_in(column: str, factor: float):
 
 @pytest.mark.parametrize("column", ["", "Iterations", "Overlap(%)", "Messages/s", "t_max"])
 def test_a_column_that_counts_in_something_else_is_no_headline(column: str):
-    with pytest.raises(ValueError, match="does not tell what it counts in"):
+    with pytest.raises(ValueError, match="does not state its unit"):
         find_unit_scale(column)
 
 
@@ -552,7 +552,7 @@ FIRST = {"level": 1, "type": "Data", "bytes": 32_768, "shared_by": 1}
         (240, [FIRST, LAST], ""),  # two processes share the cache
         (239, [FIRST, LAST], "239 MB each, and the last-level cache holds 480 MB; set imb.rotated"),
         (64, [FIRST], ""),
-        (64, [], "the kernel tells no caches"),
+        (64, [], "the kernel reports no caches"),
     ],
 )
 def test_buffers_that_rotate_leave_the_last_level_cache(tmp_path, megabytes, caches, said):

@@ -134,7 +134,7 @@ def differing(
     [
         ({"compiler": "gcc 99"}, {}, "is of another compiler"),
         ({"compiler": "gcc 99", "cpu_model": "another"}, {}, "is of another processor, compiler"),
-        ({"program": "osu"}, {}, "does not tell how it was measured"),
+        ({"program": "osu"}, {}, "does not record how it was measured"),
         # what the command, the shell or a file can set as it was
         ({"trials": 11}, {}, ""),
         ({"compiler": "gcc 99", "trials": 11}, {}, ""),
@@ -165,8 +165,8 @@ def test_another_method_is_named_with_both_values(key: str, value: Any):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"program": "osu"}, "mpich.tsv does not tell how osu was measured; calibrate again"),
-        ({"per_node": 1}, "does not tell the binding of 2x1"),
+        ({"program": "osu"}, "mpich.tsv does not record how osu was measured; calibrate again"),
+        ({"per_node": 1}, "does not record the binding of 2x1"),
     ],
 )
 def test_references_that_tell_nothing_of_a_program_or_layout_do_not_compare_with_it(change, said):
@@ -231,7 +231,7 @@ def test_what_was_forgotten_in_a_shell_is_told_first_and_with_what_it_does():
 @pytest.mark.parametrize("key", METHOD)
 def test_every_part_of_the_method_must_be_told(key: str):
     partly = {name: value for name, value in method_of(RUN, exact=False).items() if name != key}
-    assert f"does not tell the {key}" in differing(reference_set(method=partly), RUN)
+    assert f"does not record the {key}" in differing(reference_set(method=partly), RUN)
 
 
 def simulated(method: dict[str, Any]) -> ReferenceSet:
@@ -281,7 +281,7 @@ def osu_origin() -> dict[str, Any]:
         ({"version": "7.5"}, f"version is '7.5', and '7.4' in mpich.tsv; {ACCEPT}"),
         ({"cpu_model": "x"}, f"cpu_model is 'x', and 'a processor' in mpich.tsv; {ACCEPT}"),
         ({"method": OSU["method"] | {"iterations": 50}}, "iterations is 50, and 200 in mpich.tsv;"),
-        ({"method": OSU["method"] | {"window": 64}}, "mpich.tsv does not tell the window it was "),
+        ({"method": OSU["method"] | {"window": 64}}, "mpich.tsv does not record the window it was "),
     ],
 )
 def test_a_reference_benchmark_measured_otherwise_is_not_comparable(change, said):
@@ -380,7 +380,7 @@ def test_caches_tell_processors_without_a_name_apart(facts):
 def test_a_condition_that_is_not_told_compares_with_nothing(fact: str):
     partly = {name: value for name, value in CIRCUMSTANCES.items() if name != fact}
     known = reference_set(circumstances=partly)
-    assert f"does not tell the {fact}" in differing(known, RUN)
+    assert f"does not record the {fact}" in differing(known, RUN)
     everything = dict.fromkeys(DIFFERENCES, "whatever it may be")
     assert differing(known, RUN, accepts=everything)
 

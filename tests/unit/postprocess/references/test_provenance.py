@@ -80,7 +80,7 @@ def first(change: Callable[[dict], object]) -> Callable[[list], object]:
             lambda some: some[1]["series"][0]["headlines"].update({KEYS[0]: [1.0]}),
             f"{KEYS[0]} is in 2 calibrations; ",
         ),
-        (lambda some: [each.pop("series") for each in some], "two calibrations tell of all other cases"),
+        (lambda some: [each.pop("series") for each in some], "two calibrations stand for all other cases"),
         (lambda some: some[1]["method"].update(trials=7), "made by different methods"),
         (first(lambda each: each.pop("date_utc")), "calibration 1: date_utc: is missing"),
         (first(lambda each: each.pop("mpi_library")), "calibration 1: mpi_library: is missing"),

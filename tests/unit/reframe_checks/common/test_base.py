@@ -16,7 +16,7 @@ from postprocess.model.options import AGAIN, RESTING, RestingPlace
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.model.routines.benchmark import Benchmark
 from postprocess.model.session import Selection
-from site_configs.schedulers import pbs_backend as pbs_launchers
+from site_configs import pbs as pbs_launchers
 from site_configs.schedulers.slurm import SCHEDULER as SLURM
 from site_configs.schema.facts import EnvironmentFacts, PartitionFacts
 from site_configs.topology.layouts import Layout

@@ -1,5 +1,6 @@
 """MPIs by what they say of themselves, and the names that they get."""
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -9,9 +10,8 @@ from hypothesis import strategies as st
 
 from postprocess.base.records import parse_record
 from postprocess.model.case import NAME
-from site_configs.mpi import family as mpis
+from site_configs.families import FAMILIES
 from site_configs.mpi.family import (
-    FAMILIES,
     Mpi,
     build_family_environment,
     environment_name,
@@ -80,11 +80,11 @@ def test_a_library_that_names_another_one_later_is_not_that_one(declared: Declar
 @given(st.text())
 def test_whatever_a_library_says_is_understood_or_unknown(library: str):
     family, version = identify_library(library)
-    assert family in {name for name, _ in FAMILIES} | {"unknown"}
+    assert family in {*FAMILIES} | {"unknown"}
     assert version
 
 
-@given(st.sampled_from([name for name, _ in FAMILIES]), st.from_regex(r"[0-9][\w.]{0,9}", fullmatch=True))
+@given(st.sampled_from([*FAMILIES]), st.from_regex(r"[0-9][\w.]{0,9}", fullmatch=True))
 def test_a_name_is_fit_for_an_environment_and_for_a_case(family: str, version: str):
     name = environment_name(family, version)
     assert NAME.fullmatch(name)
@@ -141,7 +141,7 @@ def test_an_mpi_of_another_version_of_plumbline_is_refused(change):
 
 @pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
 def test_open_mpi_is_told_that_root_is_meant_and_nobody_else(monkeypatch, user, allowed):
-    monkeypatch.setattr(mpis.os, "geteuid", lambda: user)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
     found = "OMPI_ALLOW_RUN_AS_ROOT" in build_family_environment("openmpi", Path("/opt"))
     assert found == allowed
     assert "OMPI_ALLOW_RUN_AS_ROOT" not in build_family_environment("mpich", Path("/opt"))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from site_configs.common import environment
 from site_configs.programs import installed
+from site_configs.programs.program import Program
 
 ONEAPI = b"Intel(R) oneAPI DPC++/C++ Compiler 2026.0.0 (2026.0.0.20260331)"
 GCC = b"GCC: (Debian 12.2.0-14+deb12u1) 12.2.0"
@@ -77,6 +78,18 @@ def test_only_a_lack_that_no_trial_or_build_found_is_foreseen(
 ):
     """Whatever fails with an MPI, or is not said at all, is never foreseen."""
     assert installed.is_lack_foreseen(program, extras(tmp_path, **declared), spack) is foreseen
+
+
+def test_a_program_without_a_package_is_declared_by_its_site_or_not_wanted(tmp_path: Path, monkeypatch):
+    record = Program("tilly", sample="tilly_swap", example="/sw/tilly/bin")
+    monkeypatch.setitem(installed.PROGRAMS, "tilly", record)
+    nowhere = extras(tmp_path, solved=True)
+    assert installed.find_program_source("tilly", nowhere, "/spack") == ""
+    why = "the site file does not say where it is (programs={'tilly': ...})"
+    assert installed.explain_missing_program("tilly", nowhere, "/spack") == why
+    assert installed.is_lack_foreseen("tilly", nowhere, "/spack")
+    declared = extras(tmp_path, solved=True, programs={"tilly": "/opt/tilly"})
+    assert installed.find_program_source("tilly", declared, "/spack") == "site"
 
 
 @pytest.mark.parametrize("spack", ["", "/spack"])

@@ -1,5 +1,6 @@
 """The record of a program is all that goes by program, beside its parser and its check."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,27 @@ def test_options_by_program():
     assert find_programs("seconds_per_layout") == ("mpicost", "kernels", "gpu")
     assert find_usual_values("seconds_per_layout") == {}
     assert find_usual_values("trials") == {"mpicost": 51, "kernels": 6, "gpu": 51}
+
+
+#: Files that mean OSU or IMB and no other program.
+OF_ONE_PROGRAM = {
+    "reframe_checks/osu.py", "reframe_checks/imb.py",  # their checks
+    "reframe_checks/agreement.py", "postprocess/extensions/agreement/compare.py",  # operations alike
+    "site_configs/local.py",  # the IMB that a wheel of Intel MPI brings
+    "site_configs/programs/installed.py",  # an example for people
+    "postprocess/model/routines/benchmark.py",  # the default of --iterations
+}  # fmt: skip
+
+
+def test_no_other_code_knows_a_program_by_name():
+    folders = ("postprocess", "site_configs", "reframe_checks", "spack_envs")
+    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in files
+        if str(path.relative_to(ROOT)) not in OF_ONE_PROGRAM | {"site_configs/programs/program.py"}
+        if "spack_repo" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in ("osu", "imb")
+    ]
+    assert found == []

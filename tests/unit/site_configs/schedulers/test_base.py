@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from reframe.core.backends import getlauncher
 
-from site_configs.schedulers import slurm_backend as slurm
-from site_configs.schedulers.base import BY_FAMILY, find_thread_binding
+from site_configs import slurm
+from site_configs.schedulers.base import find_thread_binding
 
 SRUNS = (slurm.SRUN, slurm.SRUN_PMI2, slurm.SRUN_PMIX, slurm.SRUN_CRAY)
 
@@ -27,7 +27,7 @@ def test_options_of_a_launcher(family: str, launcher, words: str):
 
 
 def test_intel_mpi_is_told_by_variables():
-    variables = BY_FAMILY["intel-mpi"].variables
+    variables = find_thread_binding("intel-mpi", ["mpiexec"]).variables
     assert (variables["I_MPI_PIN_CELL"], variables["I_MPI_PIN_DOMAIN"]) == ("unit", "1:compact")
     assert find_thread_binding("intel-mpi", "srun").variables == {}
 

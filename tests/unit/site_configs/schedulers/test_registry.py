@@ -15,11 +15,11 @@ from postprocess.judging.retest import describe_unavoidable_nodes
 from postprocess.judging.retest_targets import RetestTarget
 from postprocess.parsers.reframe_report import ReportedTest
 from postprocess.runner.reframe_pass import cancel_jobs
+from site_configs import pbs as pbs_launchers
+from site_configs import slurm as slurm_launchers
 from site_configs.generate.write import format_registered
 from site_configs.mpi.family import Mpi
 from site_configs.schedulers import base, registry, slurm
-from site_configs.schedulers import pbs_backend as pbs_launchers
-from site_configs.schedulers import slurm_backend as slurm_launchers
 from site_configs.schedulers.pbs import PBS
 from site_configs.validation import rules
 from site_configs.validation.rules import LocalMachine, check_batch_partition, check_topology
@@ -202,6 +202,10 @@ def test_of_an_unknown_backend_nothing_is_known():
     assert not registry.find_scheduler("local").batch
 
 
+def test_a_module_of_the_folder_is_enough():
+    assert [each.title for each in registry.find_schedulers()] == ["Slurm", "PBS", "Torque", "LSF"]
+
+
 def test_backends_and_commands_are_of_one_scheduler_each():
     backends = [name for scheduler in registry.SCHEDULERS for name in scheduler.backends]
     assert len(backends) == len(set(backends))
@@ -215,7 +219,6 @@ def test_backends_and_commands_are_of_one_scheduler_each():
 
 #: What others may import of this package: what is the same of every scheduler.
 FOR_ALL = {"base", "module_systems", "registry"}
-FACADES = {"slurm.py", "pbs.py"}  # of ``site_configs``, for site files
 NAMING = re.compile(r"title|backend|registered_name|scheduler")
 
 
@@ -239,6 +242,11 @@ def decides_by_name(node: ast.AST) -> bool:
     return bool(texts & known) or bool(texts and not searches and NAMING.search(others))
 
 
+def is_backend(path: Path) -> bool:
+    """Whether a module has the backend of a scheduler: it is in ``site_configs``, under the same name."""
+    return path.parent == ROOT / "site_configs" and (path.parent / "schedulers" / path.name).exists()
+
+
 def imports_one(node: ast.AST) -> bool:
     """Whether something imports what is of one scheduler."""
     if not isinstance(node, ast.ImportFrom) or not node.module:
@@ -256,7 +264,7 @@ def test_nothing_else_decides_by_the_name_of_a_scheduler():
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in product()
         for node in ast.walk(ast.parse(path.read_text()))
-        if decides_by_name(node) or (imports_one(node) and path.name not in FACADES)
+        if decides_by_name(node) or (imports_one(node) and not is_backend(path))
     ]
     assert found == []
 
@@ -293,7 +301,7 @@ def test_a_scheduler_that_does_not_answer_is_not_taken_for_none(command: str):
 
 
 def test_a_scheduler_that_answers_nonsense_is_not_taken_for_none():
-    with pytest.raises(registry.SchedulerError, match="sinfo tells of no partition"):
+    with pytest.raises(registry.SchedulerError, match="sinfo lists no partition"):
         registry.detect_scheduler(answering(CRAY | {"sinfo": "what?"}), machine("sinfo"))
 
 

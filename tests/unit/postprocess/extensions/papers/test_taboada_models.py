@@ -231,7 +231,7 @@ def test_a_theory_may_be_of_one_machine_and_each_is_told_once():
     found = taboada_tables.parse_theory(["1:400", "m=3:5"])
     send = measure(lambda name, n, p: 6e-6 + n / 5e6, routine="pingpong")
     assert taboada_tables.build_theory_table(send, found, HISTORY).rows[0][4:6] == ("3", "2.00")
-    with pytest.raises(UsageError, match="tells a machine twice"):
+    with pytest.raises(UsageError, match="names a machine twice"):
         taboada_tables.parse_theory(["1:400", "2:400"])
 
 

@@ -220,9 +220,9 @@ ONE_CORE = {"partition": "cpu", "nodes": 1, "cores_per_node": 1}
 FORGERIES = (
     (plants("offers", "fewer launches", "rules of an offer", "", 1, "rules-other"),
      edit(RULES, "launches = 5", "launches = 3")),
-    (plants("offers", "no name", "what a bidder tells", "", 1, "told-missing"), edit(TELL, '"A"', '" "')),
-    (plants("offers", "no link", "what a bidder tells", "", 1, "told-missing"), edit(TELL, "200.0", "0.0")),
-    (plants("offers", "no number", "what a bidder tells", "", 1, "told-damaged"),
+    (plants("offers", "no name", "what a bidder states", "", 1, "told-missing"), edit(TELL, '"A"', '" "')),
+    (plants("offers", "no link", "what a bidder states", "", 1, "told-missing"), edit(TELL, "200.0", "0.0")),
+    (plants("offers", "no number", "what a bidder states", "", 1, "told-damaged"),
      edit(TELL, "200.0", '"fast"')),
     (plants("offers", "own category", "passes of an offer", "", 1, "category-unknown"),
      lambda f: edit_pass(f, category="tuned")),

@@ -123,7 +123,7 @@ def test_a_launch_of_several_starts_has_told_its_facts_in_each(tmp_path):
 
 
 @plants("programs", "a launch that leaves no facts", "facts of a comparison", "", 2,
-        "the launch told nothing of its MPI")  # fmt: skip
+        "the launch recorded no facts of its MPI")  # fmt: skip
 def test_a_launch_that_told_nothing_is_said(tmp_path: Path, declared: Declared) -> None:
     with declared.raises(UsageError):
         facts.read_facts(tmp_path / "facts.json")

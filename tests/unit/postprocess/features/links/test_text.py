@@ -122,7 +122,7 @@ def test_what_is_slow_but_not_surely_is_told_and_not_named():
     told = told_of(replace(EXACT, slow_pairs={(2, 5): 9.0}), exact=False)
     assert not told.findings
     found = describe_insignificant(told.sweep, told.analysis)
-    assert found == "slow, but perhaps by chance: link n2-n5 (9 times); more --launches would tell"
+    assert found == "slow, but perhaps by chance: link n2-n5 (9 times); more --launches would show"
     (small, large) = describe_detection_limits(told.analysis)
     expected = "at 8 B no node however slow and no link however slow would have been detected (90%)"
     assert small == expected
@@ -260,7 +260,7 @@ def test_one_process_is_asked_for_on_each_node():
     assert build_parser().parse_args(["links"]).launches is None
 
 
-@plants("use", "two nodes, of which nothing can be told apart", "`links`", "", 2,
+@plants("use", "two nodes, which cannot be distinguished", "`links`", "", 2,
         "at least 4 nodes are needed")  # fmt: skip
 def test_too_few_nodes_are_refused(monkeypatch, declared: Declared):
     monkeypatch.setattr(links, "make_plan", lambda *_: [planned()])
@@ -269,7 +269,7 @@ def test_too_few_nodes_are_refused(monkeypatch, declared: Declared):
 
 
 @plants("use", "a machine of one node", "`links`", "", 2,
-        "nothing can be told apart: at least 4 nodes")  # fmt: skip
+        "at least 4 nodes")  # fmt: skip
 def test_a_machine_without_nodes_to_compare_is_told_so(monkeypatch, declared: Declared):
     def nothing(*_):
         raise NoCaseSelected("the selection (--per-node 1) matches no case")

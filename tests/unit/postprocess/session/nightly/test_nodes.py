@@ -104,7 +104,7 @@ def test_a_fact_that_is_gone_is_told(tmp_path: Path) -> None:
     describe_node_facts(tmp_path, [launch_with(tmp_path / "a", FAST)], "2026-11-01T01:00:00Z")
     rest = launch_with(tmp_path / "b", {"boost": "on"})
     (line,) = describe_node_facts(tmp_path, [rest], "2026-11-02T01:00:00Z")
-    assert line == "governor of n1 is not told, and was performance on 2026-11-01"
+    assert line == "governor of n1 is not reported, and was performance on 2026-11-01"
 
 
 def test_a_container_that_hides_a_fact_does_not_hide_its_change(tmp_path: Path) -> None:
@@ -126,8 +126,8 @@ def tell_nights(work: Path, *nights: FinishedLaunch) -> list[list[str]]:
     ]
 
 
-@plants("environment", "boost that a container tells for the first time, in nights of this container alone",
-        "mpicost", "", 0, "note: boost of n1 is on, and was not told on 2026-11-02")  # fmt: skip
+@plants("environment", "boost that a container reports for the first time, in nights of this container alone",
+        "mpicost", "", 0, "note: boost of n1 is on, and was not reported on 2026-11-02")  # fmt: skip
 def test_what_appears_in_nights_of_one_container_is_told_once(tmp_path: Path, declared: Declared) -> None:
     less = enter_container(launch_with(tmp_path / "a", {"governor": "performance"}))
     more = enter_container(launch_with(tmp_path / "b", FAST))
@@ -179,7 +179,7 @@ def test_what_a_container_alone_hides_is_no_change(tmp_path: Path) -> None:
     (line,) = describe_node_facts(
         tmp_path, [launch_with(tmp_path / "d", {"boost": "on"})], "2026-11-07T01:00:00Z"
     )
-    assert line == "governor of n1 is not told, and was powersave on 2026-11-06"
+    assert line == "governor of n1 is not reported, and was powersave on 2026-11-06"
 
 
 def test_what_a_container_tells_otherwise_is_a_change(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_what_a_container_tells_otherwise_is_a_change(tmp_path: Path) -> None:
 
 def test_a_node_that_only_a_container_saw_does_not_differ_by_what_is_hidden() -> None:
     nodes = {f"n{number}": dict(FAST) for number in range(6)} | {"n3": {"boost": "on"}}
-    assert [*describe_odd_nodes(nodes)] == ["governor of n3 is not told; most other nodes have performance"]
+    assert [*describe_odd_nodes(nodes)] == ["governor of n3 is not reported; most other nodes have performance"]
     assert [*describe_odd_nodes(nodes, ["n3"])] == []
     assert [*describe_odd_nodes({"n0": FAST, "n1": {}, "n2": {}, "n3": {}}, ["n1", "n2", "n3"])] == []
 
@@ -201,7 +201,7 @@ def test_a_night_knows_which_nodes_containers_alone_saw(tmp_path: Path) -> None:
     boxed = launch_with(tmp_path / "b", {"boost": "on"}, first=7)
     assert describe_node_facts(tmp_path / "a", [bare, enter_container(boxed)], "now") == []
     (line,) = describe_node_facts(tmp_path / "b", [bare, boxed], "now")
-    assert line == "governor of n7 is not told; most other nodes have performance"
+    assert line == "governor of n7 is not reported; most other nodes have performance"
 
 
 def test_what_is_known_may_be_damaged(tmp_path: Path) -> None:

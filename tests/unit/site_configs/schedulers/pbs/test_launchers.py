@@ -6,7 +6,7 @@ import pytest
 from reframe.core.backends import getlauncher, getscheduler
 from reframe.core.schedulers import JobScheduler
 
-from site_configs.schedulers import pbs_backend as pbs_launchers
+from site_configs import pbs as pbs_launchers
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_a_size_that_is_not_understood_is_told():
 
 
 @pytest.mark.parametrize(
-    ("part", "said"), [("pbsnodes", "pbsnodes -a tells of no node"), ("queues", "no queue that runs jobs")]
+    ("part", "said"), [("pbsnodes", "pbsnodes -a lists no node"), ("queues", "no queue that runs jobs")]
 )
 @pytest.mark.parametrize("text", ["", "pbsnodes: Server has no node list\n", "\x00\n\t = \n"])
 def test_output_without_anything_in_it_is_a_clear_line(part: str, said: str, text: str):

@@ -12,11 +12,12 @@ from reframe.core.backends import getlauncher
 from reframe.core.exceptions import JobSchedulerError, SpawnedProcessError, SpawnedProcessTimeout
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
-from site_configs.schedulers import base, slurm_backend, slurm_jobs
+from site_configs import slurm as slurm_backend
+from site_configs.schedulers import base, slurm_jobs
 from site_configs.schedulers import slurm as slurm_scheduler
-from site_configs.schedulers import slurm_backend as slurm_launchers
 from site_configs.schedulers.base import OwnJob
-from site_configs.schedulers.slurm_backend import (
+from site_configs.schedulers.slurm_jobs import JobState, NoAnswer, SlurmError, UnknownJob
+from site_configs.slurm import (
     GRACE_SECONDS,
     PATIENCE,
     SHORT_WAIT_SECONDS,
@@ -28,7 +29,6 @@ from site_configs.schedulers.slurm_backend import (
     read_outage_limit,
     request_whole_nodes,
 )
-from site_configs.schedulers.slurm_jobs import JobState, NoAnswer, SlurmError, UnknownJob
 from tests.support.factories.launch import entry
 from tests.support.faults import Declared, plants
 
@@ -49,10 +49,10 @@ def test_a_node_that_is_not_filled_is_asked_for_like_the_others():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        (slurm_launchers.SRUN, ["srun"]),
-        (slurm_launchers.SRUN_PMI2, ["srun", "--mpi=pmi2"]),
-        (slurm_launchers.SRUN_PMIX, ["srun", "--mpi=pmix"]),
-        (slurm_launchers.SRUN_CRAY, ["srun", "--mpi=cray_shasta"]),
+        (slurm_backend.SRUN, ["srun"]),
+        (slurm_backend.SRUN_PMI2, ["srun", "--mpi=pmi2"]),
+        (slurm_backend.SRUN_PMIX, ["srun", "--mpi=pmix"]),
+        (slurm_backend.SRUN_CRAY, ["srun", "--mpi=cray_shasta"]),
     ],
 )
 def test_srun_is_told_the_kind_of_mpi_and_the_layout(name: str, words: list[str]):

@@ -151,7 +151,7 @@ def test_a_line_that_is_not_understood_is_told_and_the_others_are_read(old, new,
 
 @pytest.mark.parametrize("text", ["", "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\n", "\x00\x1b[31m|||"])
 def test_sinfo_without_a_partition_is_a_clear_line(text: str):
-    with pytest.raises(ValueError, match="sinfo tells of no partition"):
+    with pytest.raises(ValueError, match="sinfo lists no partition"):
         slurm.SLURM.read(answering(CRAY | {"sinfo": text}))
 
 
@@ -183,7 +183,7 @@ def test_no_output_ends_in_a_traceback(text: str):
             answering({"sinfo": text, "config": text, "topology": text, "mpi": text, "node": text})
         )
     except ValueError as refused:
-        assert str(refused).startswith("sinfo tells of no partition")
+        assert str(refused).startswith("sinfo lists no partition")
 
 
 def test_the_cluster_that_the_shell_chooses_is_asked_and_named_in_the_options():
