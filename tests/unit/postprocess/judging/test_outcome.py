@@ -60,7 +60,7 @@ def test_a_launch_that_went_well_hands_over_its_records(tmp_path: Path):
         ("4\n", "incomplete", "every trial of a case missed its start window (exit code 4)"),
         *(
             (f"{code}\n", "crashed", f"the program ended with exit code {code}, {signal}")
-            for code, signal in ((134, "SIGABRT"), (137, "SIGKILL"), (139, "SIGSEGV"))
+            for code, signal in ((129, "SIGHUP"), (134, "SIGABRT"), (137, "SIGKILL"), (139, "SIGSEGV"))
         ),
         *(
             (nothing, "crashed", "the job ended before the program did")

@@ -68,7 +68,7 @@ def test_a_good_file_is_read_whole(tmp_path):
 
 
 def test_every_trial_is_kept_as_written(tmp_path):
-    launch = read_launch(samples.write(tmp_path / "a", GOOD))
+    launch = read_launch(samples.write(tmp_path / "a", damaged(RUN, node_facts=[{"boost": "on"}])))
     for case, record in zip(launch.cases, GOOD[1:-1], strict=True):
         told = {name: getattr(case, name).tolist() for name in LISTS}
         assert told == {name: record[name] for name in told}
@@ -99,6 +99,8 @@ def read_one_case(tmp_path, case: dict, **run) -> CaseRecord:
         ({"dropped": 5}, {"dropped": 5}, 46),
         ({"trials": 1, "dropped": 0}, {"trials": 1, "dropped": 0}, 1),
         ({"trials": 20}, {"relative_error": 0.05}, 19),  # sampling may stop early if asked
+        ({"visits": [26, 25]}, {"rounds": 2}, 50),  # the first rounds may have one more
+        ({"visits": [3] + [2] * 24}, {"rounds": 25}, 50),
     ],
 )
 def test_the_trials_of_a_case_are_those_that_count(tmp_path, case, run, counted):
@@ -447,6 +449,7 @@ IMPOSSIBLE: dict[int, dict[str, list[Any]]] = {
         ],
         "node_facts": [[], [{}, {}], [{"boost": 1}], {"boost": "on"}],
         "coldness": [{"ratio": 1.9, "warm": 1e-6, "cold": 1.9e-6, "took": 0.004}, None],
+        "rounds": [0, 26],  # a visit has two trials at least
         "evict_instruction": [None],
         "evict_line": [0],
     },
@@ -461,6 +464,7 @@ IMPOSSIBLE: dict[int, dict[str, list[Any]]] = {
         "bytes": [-8, "8"],
         "trials": ["51"],
         "record": ["result"],
+        "visits": [[50], [26, 25], 51],
     },
     END: {"elapsed": [-1.0], "timed": ["0.8"], "memory_bytes": [1.5], "cases": ["4"]},
 }
