@@ -235,16 +235,11 @@ def test_center_and_spread_are_those_of_the_logarithm(times):
     assert (reference.launches, reference.unit) == (len(times), "s")
 
 
-def test_one_launch_has_no_spread_and_is_provisional():
-    (reference,) = band.estimate_references({case(): [2e-6]})
-    assert (reference.center, reference.spread) == (pytest.approx(2e-6), 0.0)
-    assert reference.launches == 1 and reference.few_launches
-
-
-@pytest.mark.parametrize(("launches", "few"), [(9, True), (10, False)])
-def test_ten_launches_are_enough(launches, few):
-    (reference,) = band.estimate_references({case(): [1e-6] * launches})
-    assert reference.few_launches is few
+@pytest.mark.parametrize(("launches", "few"), [(1, True), (9, True), (10, False)])
+def test_ten_launches_are_enough_and_one_has_no_spread(launches, few):
+    (reference,) = band.estimate_references({case(): [2e-6] * launches})
+    assert (reference.center, reference.launches) == (pytest.approx(2e-6), launches)
+    assert reference.few_launches is few and reference.spread == pytest.approx(0.0, abs=1e-12)
 
 
 def test_cases_come_sorted():
