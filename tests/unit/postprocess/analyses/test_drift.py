@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postprocess.analyses import drift
-from postprocess.analyses import drift as changepoints
 from postprocess.base.formats import MEGABYTES, SECONDS
 from tests.statistical.simulated_drift import NOISES, run_length, shares
 from tests.support.factories.drift import CASE, REFERENCE, nights, noise, stepped
@@ -42,15 +41,10 @@ def test_a_change_that_is_small_is_not_told_however_clear_it_is():
     assert told(stepped(30, 0.035, spread=0.001)) != []
 
 
-def test_bad_single_nights_are_not_told():
+def test_bad_single_nights_and_four_in_a_row_are_too_few():
     logs = noise()
     logs[[10, 20, 30, 40, 50, 59]] += 2.0
-    assert told(logs) == []
-
-
-def test_four_nights_are_too_few():
-    logs = stepped(56, 0.2)
-    assert told(logs) == []
+    assert told(logs) == told(stepped(56, 0.2)) == []
     assert [finding.begin for finding in told(stepped(55, 0.2))] == [55]
 
 
@@ -66,15 +60,12 @@ def test_a_step_is_told_where_it_was_planted(at, by):
     assert found.p < 0.001
 
 
-def test_a_step_to_the_fast_side_is_told_as_fast():
+def test_a_step_to_the_fast_side_is_told_as_fast_and_more_bandwidth_is_faster():
     (found,) = told(-stepped(30, 0.1))
     assert (found.kind, found.begin, found.slow, found.lasts) == (drift.STEP, 30, False, True)
-
-
-def test_more_bandwidth_is_faster():
     slower = stepped(30, 0.1)
-    assert [finding.slow for finding in told(slower, unit=SECONDS)] == [True]
-    assert [finding.slow for finding in told(slower, unit=MEGABYTES)] == [True]
+    for unit in (SECONDS, MEGABYTES):
+        assert [finding.slow for finding in told(slower, unit=unit)] == [True]
     bandwidth = nights(slower, unit=MEGABYTES)
     assert bandwidth.values[-1] < bandwidth.references[-1]
 
@@ -289,7 +280,7 @@ def test_others_beside_it_change_nothing(several):
 
 
 def test_more_series_than_are_fitted_together(monkeypatch):
-    monkeypatch.setattr(changepoints, "CHUNK", 2)
+    monkeypatch.setattr(drift, "CHUNK", 2)
     several = [np.array([0.0] * n + [9.0] * 6) for n in (7, 3, 5, 9, 4)]
     assert drift.find_change_points(several, [0.1] * 5) == [[7], [3], [5], [9], [4]]
 
@@ -315,7 +306,7 @@ def test_spread_follows_scale_and_not_level(values, shift, scale):
     values = np.array(values, dtype=float)
     own = drift.estimate_robust_spread(values)
     assert drift.estimate_robust_spread(values + shift) == pytest.approx(own)
-    if own > changepoints.LEAST_SPREAD:
+    if own > drift.LEAST_SPREAD:
         assert drift.estimate_robust_spread(scale * values) == pytest.approx(scale * own)
 
 
@@ -328,8 +319,8 @@ def test_spread_is_the_standard_deviation_of_normal_noise_whatever_the_level_doe
 
 
 def test_spread_of_a_series_that_does_not_move_is_not_zero():
-    assert drift.estimate_robust_spread(np.zeros(20)) == changepoints.LEAST_SPREAD
-    assert drift.estimate_robust_spread(np.repeat([0.0, 1e-9], 10)) == changepoints.LEAST_SPREAD
+    assert drift.estimate_robust_spread(np.zeros(20)) == drift.LEAST_SPREAD
+    assert drift.estimate_robust_spread(np.repeat([0.0, 1e-9], 10)) == drift.LEAST_SPREAD
 
 
 def test_spread_of_a_rounded_series_is_that_of_its_digits():
@@ -345,8 +336,8 @@ def test_spread_of_a_rounded_series_is_that_of_its_digits():
 def plain_sum(values: np.ndarray, scale: float) -> tuple[float, int]:
     height, start = 0.0, 0
     for night, value in enumerate(values):
-        height += min(value / scale, changepoints.MOST_OF_A_NIGHT) - changepoints.ALLOWANCE
-        height = min(max(height, 0.0), changepoints.MOST_IN_ALL)
+        height += min(value / scale, drift.MOST_OF_A_NIGHT) - drift.ALLOWANCE
+        height = min(max(height, 0.0), drift.MOST_IN_ALL)
         start = night + 1 if height == 0.0 else start
     return height, start
 
@@ -362,13 +353,13 @@ def test_the_cumulative_sum_is_that_of_each_series_alone(several):
 
 def test_one_night_however_bad_is_no_creep():
     (total,) = drift.compute_cusums([np.array([0.0] * 20 + [1e9])], [0.02])
-    assert total.height < changepoints.LIMIT
+    assert total.height < drift.LIMIT
 
 
 def test_a_creep_that_is_over_is_forgotten_in_weeks():
     slow_for_a_year = np.array([0.1] * 365 + [0.0] * 20)
     (total,) = drift.compute_cusums([slow_for_a_year], [0.02])
-    assert total.height < changepoints.LIMIT
+    assert total.height < drift.LIMIT
 
 
 def test_change_points_do_not_hang_on_the_rounding_of_a_processor():

@@ -49,20 +49,28 @@ def test_numbers_sizes_and_durations_as_people_read_them(write, value, written):
     assert write(value) == written
 
 
-def test_a_value_is_written_in_what_people_read():
-    assert formats.quantity(6.382e-6, "s") == "6.38 us"
-    assert formats.quantity(12_345.6, "MB/s") == "12346 MB/s"
-    assert formats.number(0.25, "MB/s") == "0.250"
-    assert formats.quantity(None, "MB/s") == formats.number(None, "s") == "-"
-
-
-def test_band_and_ratio():
-    assert formats.format_band((4.1e-6, 7.83e-6), "s") == "4.10 to 7.83"
-    assert formats.format_band((4100.0, 7830.0), "MB/s") == "4100 to 7830"
-    assert formats.format_band(None, "s") == "-"
-    assert formats.ratio(2.3e-6, 1e-6) == "2.30"
-    assert formats.ratio(4.71e-9, 1e-6) == "0.0047"
-    assert formats.ratio(None, 1e-6) == formats.ratio(1e-6, None) == formats.ratio(1.0, 0.0) == "-"
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (formats.quantity(6.382e-6, "s"), "6.38 us"),
+        (formats.quantity(12_345.6, "MB/s"), "12346 MB/s"),
+        (formats.quantity(None, "MB/s"), "-"),
+        (formats.number(0.25, "MB/s"), "0.250"),
+        (formats.number(None, "s"), "-"),
+        (formats.format_band((4.1e-6, 7.83e-6), "s"), "4.10 to 7.83"),
+        (formats.format_band((4100.0, 7830.0), "MB/s"), "4100 to 7830"),
+        (formats.format_band(None, "s"), "-"),
+        (formats.ratio(2.3e-6, 1e-6), "2.30"),
+        (formats.ratio(4.71e-9, 1e-6), "0.0047"),
+        *((formats.ratio(*each), "-") for each in ((None, 1e-6), (1e-6, None), (1.0, 0.0))),
+        (formats.plural(1, "case"), "1 case"),
+        (formats.plural(0, "case"), "0 cases"),
+        (formats.plural(2, "launch", "es"), "2 launches"),
+        (formats.plural(1204, "case"), "1,204 cases"),
+    ],
+)
+def test_values_bands_ratios_and_plurals_as_people_read_them(written, expected):
+    assert written == expected
 
 
 def test_a_table_that_is_too_wide_has_a_paragraph_for_each_row():
@@ -75,13 +83,6 @@ def test_a_table_that_is_too_wide_has_a_paragraph_for_each_row():
     told = " ".join(" ".join(more[:-1]).split())
     assert told.startswith("demand must, verdict met, a head of 0 0 us, ") and "left out" not in told
     assert formats.render_narrow_text(table, 300) == formats.render_text(table)
-
-
-def test_plural():
-    assert formats.plural(1, "case") == "1 case"
-    assert formats.plural(0, "case") == "0 cases"
-    assert formats.plural(2, "launch", "es") == "2 launches"
-    assert formats.plural(1204, "case") == "1,204 cases"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, proposal
-from postprocess.calibration import proposal as proposal_text
 from postprocess.calibration.machine_load import BUSY_SHARE, MarkKind, compute_mode_gap
 from postprocess.calibration.proposal import ABSORBS, propose_references
 from postprocess.calibration.samples import collect_samples
@@ -48,13 +47,9 @@ def texts(change) -> tuple[str, ...]:
     return tuple(mark.text for mark in change.marks)
 
 
-def test_what_is_not_stored_is_new(tmp_path: Path):
+def test_what_is_not_stored_is_new_and_what_did_not_move_is_the_same(stored: Path):
     found = changes(days(), None)
-    assert {each.kind for each in found.values()} == {"new"}
-    assert not any(each.marks for each in found.values())
-
-
-def test_what_did_not_move_is_the_same(stored: Path):
+    assert {(each.kind, each.marks) for each in found.values()} == {("new", ())}
     assert {each.kind for each in changes(days(), stored).values()} == {"same"}
 
 
@@ -72,7 +67,7 @@ def test_a_slowdown_beyond_the_old_band_is_marked_and_comes_first(stored: Path):
     found = propose_references(PLACE, collect_samples(some), stored)
     assert found.changes[0].case == CASES[2] and ABSORBS in found.changes[0].marks
     assert sum(ABSORBS in change.marks for change in found.changes) == 1
-    lines = proposal_text.format_proposal(found, 40)
+    lines = proposal.format_proposal(found, 40)
     at = lines.index(f"  ABSORBS A SLOWDOWN  {CASES[2].key}")
     assert "+30.0%, +5.38 of" in lines[at + 1]
     assert any(line.startswith("  WARNING: a slowdown is absorbed in 1 case") for line in lines)
@@ -133,7 +128,7 @@ def test_launches_beside_other_work_are_named():
     assert mark == (
         "beside other work, which kept up to 88% of the machine busy: 10 of 12 launches are disturbed"
     )
-    lines = proposal_text.format_proposal(propose_references(PLACE, collect_samples(some), None), 40)
+    lines = proposal.format_proposal(propose_references(PLACE, collect_samples(some), None), 40)
     assert sum("beside other work" in line for line in lines) == 1
     some = [replace(each, others=BUSY_SHARE) for each in days()]
     assert changes(some, None)[CASES[0]].marks == ()
@@ -162,7 +157,7 @@ def test_another_method_replaces_a_program_and_tells_what_vanishes(stored: Path,
     other = {"method": METHOD | {"trials": 7}}
     found = propose_references(PLACE, collect_samples(days(cases=CASES[:1], facts=other)), stored)
     assert [change.kind for change in found.changes].count("vanishes") == len(CASES) - 1
-    assert any("would have no reference any more" in line for line in proposal_text.format_proposal(found, 40))
+    assert any("would have no reference any more" in line for line in proposal.format_proposal(found, 40))
     assert set(reference_file.load_references(found.write(tmp_path / "out"), *PLACE)) == set(CASES[:1])
 
 
@@ -187,7 +182,7 @@ def test_marks_are_told_by_their_kind_however_they_are_worded(wording: str):
             for change in found.changes
         ),
     )
-    lines = proposal_text.format_proposal(reworded, 40)
+    lines = proposal.format_proposal(reworded, 40)
     own, counted = wording.format("DISTURBED"), wording.format("BY_HAND")
     heads = [lines.index(f"  new  {change.case.key}") for change in found.changes]
     assert [n for n, line in enumerate(lines) if line == f"      {own}"] == [head + 2 for head in heads]
@@ -248,14 +243,14 @@ def test_without_a_calibration_there_is_nothing_to_propose(work: WorkDirectory, 
 def test_all_but_keys_and_paths_fits_80_columns(stored: Path, most: int):
     slow = days(noise=[*NOISE[:-1], 12.0], by_hand={"oversubscribe": True}, cases=[*CASES, case("barrier", 0)])
     for against in (stored, None):
-        lines = proposal_text.format_proposal(propose_references(PLACE, collect_samples(slow), against), most)
+        lines = proposal.format_proposal(propose_references(PLACE, collect_samples(slow), against), most)
         long = [line for line in lines if len(line) > 80 and ":mpicost:" not in line]
         assert [line for line in long if str(against) not in line] == []
 
 
 def test_the_table_ends_where_nobody_reads_on(stored: Path):
-    found = proposal.propose_references(PLACE, collect_samples(days(1.02)), stored)
-    lines = proposal_text.format_proposal(found, 1)
+    found = propose_references(PLACE, collect_samples(days(1.02)), stored)
+    lines = proposal.format_proposal(found, 1)
     assert any(line.startswith("  and 3 cases more") for line in lines)
     assert sum(line.endswith(tuple(each.key for each in CASES)) for line in lines) == 1
 
@@ -264,7 +259,7 @@ def test_many_new_cases_are_summarised_by_program_and_class_of_sizes():
     """A first proposal of a machine has thousands."""
     many = [case("bcast", size) for size in (1, 8, 1000, 1001, 100_000, 1_000_000)]
     found = propose_references(PLACE, collect_samples(days(cases=[*many, case("barrier", 0)])), None)
-    lines = proposal_text.format_proposal(found, 6)
+    lines = proposal.format_proposal(found, 6)
     told = [line.split()[:5] for line in lines if line.startswith("  mpicost ")]
     assert told == [
         ["mpicost", "none", "1", "12", told[0][4]],
@@ -273,5 +268,5 @@ def test_many_new_cases_are_summarised_by_program_and_class_of_sizes():
         ["mpicost", "above", "1", "12", told[3][4]],
     ]
     assert "  --json FILE lists each case" in lines and len(lines) < 14
-    rows = proposal_text.format_proposal(found, 7)
+    rows = proposal.format_proposal(found, 7)
     assert sum(line.split()[0] == "new" for line in rows) == 7

@@ -107,16 +107,13 @@ def test_a_file_that_does_not_tell_its_launches_is_as_old_as_it_says(path: Path)
     assert stale(path, machine={"host": "login", "kernel": "7"})
 
 
-def test_a_reference_that_is_provisional_for_a_month_is_stale(path: Path):
-    """Counted from its first launch, of the first of November at one o'clock."""
+def test_a_reference_that_is_provisional_for_a_month_is_stale(path: Path, tmp_path: Path):
+    """Counted from its first launch, of the first of November at one o'clock; ten launches are enough."""
     assert stale(path, now=datetime(2026, 12, 2, tzinfo=timezone.utc)) == []
     (found,) = stale(path, now=datetime(2026, 12, 3, tzinfo=timezone.utc))
     assert found.text == "provisional for 31 days, with 3 launches of 10"
     assert (found.what, len(found.cases)) == ("provisional", len(CASES))
-
-
-def test_ten_launches_are_not_provisional(tmp_path: Path):
-    (path,) = update_references(tmp_path, [launch(1.0, day) for day in range(1, 11)])
+    (path,) = update_references(tmp_path / "ten", [launch(1.0, day) for day in range(1, 11)])
     assert stale(path, now=datetime(2027, 2, 1, tzinfo=timezone.utc)) == []
 
 
@@ -253,6 +250,15 @@ def work(tmp_path: Path, path: Path, monkeypatch) -> WorkDirectory:
     return made
 
 
+def age(work: WorkDirectory, report: Path | None = None) -> int:
+    return references.report_age(work, "local", report, Progress())
+
+
+def said(capsys) -> str:
+    """What was printed, however it is wrapped."""
+    return " ".join(capsys.readouterr().out.split())
+
+
 def night(work: WorkDirectory, day: int, value: float, mode: str = "nightly", **other) -> None:
     name = f"202612{day:02d}T010000Z-1"
     started = f"2026-12-{day:02d}T01:00:00Z"
@@ -272,21 +278,21 @@ def night(work: WorkDirectory, day: int, value: float, mode: str = "nightly", **
 def test_what_was_run_by_hand_not_judged_or_in_another_unit_is_no_night(work: WorkDirectory, other):
     for day in range(1, 16):
         night(work, day, 1.03, **other)
-    assert references.report_age(work, "local", None, Progress()) == 0
+    assert age(work) == 0
 
 
 def test_the_command_asks_the_store_of_nights(work: WorkDirectory, tmp_path: Path, capsys):
     for day in range(1, 14):
         night(work, day, 1.03)
-    assert references.report_age(work, "local", None, Progress()) == 0
+    assert age(work) == 0
     night(work, 14, 1.03, mode="calibrate")
-    assert references.report_age(work, "local", None, Progress()) == 0
-    assert "4 references in 1 file: 0 stale" in " ".join(capsys.readouterr().out.split())
+    assert age(work) == 0
+    assert "4 references in 1 file: 0 stale" in said(capsys)
     night(work, 15, 1.03)
     report = tmp_path / "stdout"
     report.symlink_to(tmp_path / "report.json")
-    assert references.report_age(work, "local", report, Progress()) == 1
-    assert "1 stale; ./plumbline calibrate" in " ".join(capsys.readouterr().out.split())
+    assert age(work, report) == 1
+    assert "1 stale; ./plumbline calibrate" in said(capsys)
     assert report.is_symlink()  # as /dev/stdout, which is not ours to replace
     told = json.loads(report.read_text())
     assert told["stale"] == 1 and told["findings"][0]["what"] == "one-sided"
@@ -294,22 +300,22 @@ def test_the_command_asks_the_store_of_nights(work: WorkDirectory, tmp_path: Pat
 
 def test_a_night_with_another_library_is_not_judged_and_tells_that_it_is_another(work, capsys):
     night(work, 1, 1.03, verdict=Verdict.NOT_COMPARABLE, mpi_library="MPICH Version: 6")
-    assert references.report_age(work, "local", None, Progress()) == 1
-    assert "is 'MPICH Version: 6' in the last night" in " ".join(capsys.readouterr().out.split())
+    assert age(work) == 1
+    assert "is 'MPICH Version: 6' in the last night" in said(capsys)
 
 
 def test_the_kernel_of_the_last_night_is_in_its_run_record(work: WorkDirectory, capsys):
     night(work, 1, 1.0, provenance=json.dumps({"kernel": "6.2"}))
     night(work, 2, 1.0, provenance=json.dumps({"kernel": "6.1"}))
-    assert references.report_age(work, "local", None, Progress()) == 0
+    assert age(work) == 0
     night(work, 3, 1.0, provenance=json.dumps({"kernel": "6.2"}))
-    assert references.report_age(work, "local", None, Progress()) == 1
-    assert "the kernel was '6.1' and is '6.2' in the last night" in " ".join(capsys.readouterr().out.split())
+    assert age(work) == 1
+    assert "the kernel was '6.1' and is '6.2' in the last night" in said(capsys)
 
 
 def test_the_command_knows_the_nodes_of_the_site(work: WorkDirectory, capsys):
-    assert references.report_age(work, "local", None, Progress()) == 0
-    assert "one node set in all launches, 1 of 4 nodes (n1)" in " ".join(capsys.readouterr().out.split())
+    assert age(work) == 0
+    assert "one node set in all launches, 1 of 4 nodes (n1)" in said(capsys)
 
 
 def test_a_site_file_tells_its_nodes_and_days(tmp_path: Path):
@@ -328,7 +334,7 @@ def test_nights_of_before_the_calibration_say_nothing(work: WorkDirectory):
             each["ended_utc"] = f"2026-12-{day}T00:00:00Z"
         origin = read_provenance(path) | {"programs": {"mpicost": {"calibrations": [told]}}}
         provenance.locate_provenance(path).write_bytes(provenance.encode_provenance(origin))
-        assert references.report_age(work, "local", None, Progress()) == status
+        assert age(work) == status
 
 
 def test_nights_count_for_each_case_since_its_own_calibration(work: WorkDirectory):
@@ -340,27 +346,20 @@ def test_nights_count_for_each_case_since_its_own_calibration(work: WorkDirector
     update_references(root, [*some, *(launch(1.0, cases=CASES[:1], ended_utc=each) for each in late)])
     for each in (root / PLACE[0] / PLACE[1]).iterdir():
         each.replace(work.provisional / PLACE[0] / PLACE[1] / each.name)
-    assert references.report_age(work, "local", None, Progress()) == 0
+    assert age(work) == 0
 
 
 def test_a_reviewed_file_hides_the_provisional_one(work: WorkDirectory, capsys):
     night(work, 1, 1.0, source_hash="new")
-    assert references.report_age(work, "local", None, Progress()) == 1
+    assert age(work) == 1
     update_references(work.source / "reference_data", [launch(1.0, 1, facts={"source_hash": "new"})])
     capsys.readouterr()
-    assert references.report_age(work, "local", None, Progress()) == 0
-    assert "4 references in 1 file: 0 stale" in " ".join(capsys.readouterr().out.split())
+    assert age(work) == 0
+    assert "4 references in 1 file: 0 stale" in said(capsys)
 
 
 def test_without_a_store_the_rest_is_said(work: WorkDirectory, monkeypatch):
     monkeypatch.setattr(references, "read_partitions", lambda *_: {("local", "cpu"): Partition(1)})
-    monkeypatch.setattr(references, "datetime", Later)
-    assert references.report_age(work, "local", None, Progress()) == 1
-
-
-class Later(datetime):
-    """A clock that is years ahead."""
-
-    @classmethod
-    def now(cls, tz=None):
-        return datetime(2030, 1, 1, tzinfo=tz)
+    later = SimpleNamespace(now=lambda _: datetime(2030, 1, 1, tzinfo=timezone.utc))
+    monkeypatch.setattr(references, "datetime", later)
+    assert age(work) == 1

@@ -178,25 +178,6 @@ def test_a_reference_is_replaced_by_as_many_as_are_enough_or_where_it_was_provis
     assert {each.launches for each in found.values()} == {later} and said == []
 
 
-@pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
-def test_options_by_hand_never_replace_a_reference_without(tmp_path: Path, by_hand):
-    references_update.update_references(tmp_path, many(1))
-    said: list[str] = []
-    (path,) = references_update.update_references(
-        tmp_path, many(25, 2.0, by_hand=by_hand), say=say_line(said.append)
-    )
-    assert {each.launches for each in stored(path).values()} == {1}
-    assert said == [
-        "mpich-5_0_2, mpicost: the reference without options by hand stays; choose another place with --output"
-    ]
-
-
-@pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
-def test_what_was_measured_with_options_by_hand_gives_way_to_a_launch_without(tmp_path, by_hand):
-    found, said = after(tmp_path, many(20, 2.0, by_hand=by_hand), many(1, 1.0, 21))
-    assert {(each.launches, each.center) for each in found.values()} == {(1, 1.0)} and said == []
-
-
 def automatic(root: Path, new: list) -> Path:
     """The file after an automatic calibration of all cases, which may only add."""
     (path,) = references_update.update_references(root, new, set(CASES), only_new=True)
@@ -205,9 +186,16 @@ def automatic(root: Path, new: list) -> Path:
 
 
 @pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
-def test_an_automatic_calibration_replaces_what_was_made_with_options_by_hand(tmp_path, by_hand):
-    references_update.update_references(tmp_path, many(20, 2.0, by_hand=by_hand))
-    path = automatic(tmp_path, many(5, 1.0, 21))
+def test_options_by_hand_never_replace_a_reference_without_and_give_way_to_one(tmp_path: Path, by_hand):
+    found, said = after(tmp_path / "a", many(1), many(25, 2.0, 2, by_hand=by_hand))
+    assert {each.launches for each in found.values()} == {1}
+    assert said == [
+        "mpich-5_0_2, mpicost: the reference without options by hand stays; choose another place with --output"
+    ]
+    found, said = after(tmp_path / "b", many(20, 2.0, by_hand=by_hand), many(1, 1.0, 21))
+    assert {(each.launches, each.center) for each in found.values()} == {(1, 1.0)} and said == []
+    references_update.update_references(tmp_path / "c", many(20, 2.0, by_hand=by_hand))
+    path = automatic(tmp_path / "c", many(5, 1.0, 21))
     assert {(each.launches, each.center) for each in stored(path).values()} == {(5, 1.0)}
     some = provenance.list_calibrations(read_provenance(path)["programs"]["mpicost"])
     assert [each.get("options") for each in some] == [None]
@@ -350,30 +338,16 @@ def test_two_programs_stand_in_one_file_and_each_is_told_of(tmp_path: Path):
     assert told(path)["spec"] == "mpicost@0.1.0/abcdef"
 
 
-def test_a_rate_is_a_reference_in_its_unit(tmp_path: Path):
-    """The unit comes from what was measured."""
+def test_a_rate_is_a_reference_in_its_unit_of_the_launches_that_printed_it(tmp_path: Path):
+    """The rate of single bytes on a busy machine may be printed as nothing, in one launch of several."""
     done = [measured(tmp_path / "a"), measured(tmp_path / "b", number=2)]
-    rates = [
-        replace(each.measurements[case.variable], unit="MB/s")
-        for each in done
-        for case in each.launch.cases[:1]
-    ]
-    for each, rate in zip(done, rates, strict=True):
-        each.measurements[each.launch.cases[0].variable] = rate
+    first, *others = done[0].launch.cases
+    for each, factor in zip(done, (1.0, 0.0), strict=True):
+        rate = each.measurements[first.variable]
+        each.measurements[first.variable] = replace(rate, value=factor * rate.value, unit="MB/s")
     (path,) = update(tmp_path / "references", session(), done, only=None)
-    units = {case.bytes: reference.unit for case, reference in stored(path).items()}
-    assert units == {4: "MB/s", 8: "s", 16: "s"}
-
-
-def test_a_rate_that_is_printed_as_nothing_in_a_launch_has_the_others(tmp_path: Path):
-    """Single bytes on a busy machine, in one launch of several."""
-    done = [measured(tmp_path / "a"), measured(tmp_path / "b", number=2)]
-    case = done[0].launch.cases[0]
-    found = replace(done[1].measurements[case.variable], value=0.0, unit="MB/s")
-    done[1].measurements[case.variable] = found
-    (path,) = update(tmp_path / "references", session(), done, only=None)
-    expected = {each: 1 if each == case else 2 for each in done[0].launch.cases}
-    assert {each: known.launches for each, known in stored(path).items()} == expected
+    expected = {first: ("MB/s", 1)} | dict.fromkeys(others, ("s", 2))
+    assert {each: (known.unit, known.launches) for each, known in stored(path).items()} == expected
 
 
 def test_a_program_that_comes_later_joins_the_others(tmp_path: Path):

@@ -281,16 +281,10 @@ def test_a_cause_is_named_where_a_case_is_regressed_by_it_and_accuses_no_other()
 
 
 def test_a_rate_that_falls_is_slower():
-    assert (
-        common_cause.compute_log_deviations([100.0, 50.0], [None] * 2, MEGABYTES)[1]
-        > 0
-        > common_cause.compute_log_deviations([2.0, 1.0], [None] * 2, SECONDS)[1]
-    )
-    assert (
-        common_cause.compute_log_deviations([1.0], [None], SECONDS)
-        == common_cause.compute_log_deviations([1.0, 0.0], [None] * 2, SECONDS)
-        == ()
-    )
+    deviations = common_cause.compute_log_deviations
+    assert deviations([100.0, 50.0], [None] * 2, MEGABYTES)[1] > 0
+    assert deviations([2.0, 1.0], [None] * 2, SECONDS)[1] < 0
+    assert deviations([1.0], [None], SECONDS) == deviations([1.0, 0.0], [None] * 2, SECONDS) == ()
 
 
 def test_what_is_in_common_of_nothing_is_nothing():

@@ -1,11 +1,12 @@
 """Who is late is named, chance and what passes are not."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from postprocess.judging.lateness import FAR, WAITED, Hit, Watch, _find_far, _find_hits, find_late_places
+from postprocess.judging.lateness import FAR, LOST, WAITED, Hit, Watch, _find_far, _find_hits, find_late_places
 from postprocess.model.measurement import Lateness
 from postprocess.parsers.lateness import list_partners
 
@@ -51,6 +52,12 @@ def test_what_comes_again_and_again_is_named() -> None:
     before = [each for part in nights[:-1] for each in part]
     (late,) = find_late_places(nights[-1], before)
     assert (late.place, late.hits, late.launches, late.earlier) == ("7", 4, 80, True)
+
+
+def test_a_place_for_which_others_waited_is_not_named_for_lost_time_too() -> None:
+    waited = night(16, lambda _: ["1"])
+    lost = [replace(each, kind=LOST) for each in night(16, lambda _: ["1", "2"])]
+    assert [(late.place, late.kind) for late in find_late_places(waited + lost)] == [("1", WAITED), ("2", LOST)]
 
 
 def test_simulated_launches_need_no_chance() -> None:

@@ -25,7 +25,7 @@ from postprocess.judging.notes import (
     is_whole,
 )
 from postprocess.model.groups import group_cases
-from postprocess.model.plan import PlannedLaunch, SkippedCase
+from postprocess.model.plan import SkippedCase
 from postprocess.model.reference import Reference
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import Selection
@@ -76,20 +76,17 @@ def test_a_fifth_and_at_least_five_are_told(fast: int, judged: int, told: bool):
     assert compute_exit_status(results(fast, judged), strict=True) == (judged < len(MANY_CASES))
 
 
-def test_a_site_and_its_partition_are_named():
+def test_a_site_and_its_partition_are_named_but_not_in_simulated_time():
+    """There, it is the programs that changed."""
     (line,) = describe_fast_cases(results(20, 30), catalog(), "big")
     assert "./plumbline calibrate --site big --partition cpu --environment " in line
+    assert not list(describe_fast_cases(results(30, 30), catalog(exact=True), "simulated"))
 
 
 def test_one_program_does_not_thin_out_another():
     others = [replace(result, case=replace(result.case, program="osu")) for result in results(0, 30)]
-    both = [*MANY_CASES, *(result.case for result in others)]
-    known = catalog_of(Reference(each, 1e-6, 0.1, 20) for each in both)
+    known = catalog_of(Reference(each.case, 1e-6, 0.1, 20) for each in [*results(6, 30), *others])
     assert len(list(describe_fast_cases([*results(6, 30), *others], known, "local"))) == 1
-
-
-def test_in_simulated_time_it_is_the_programs_that_changed():
-    assert not list(describe_fast_cases(results(30, 30), catalog(exact=True), "simulated"))
 
 
 ACCEPTS = {"compiler": "gcc 13 was measured against 12 in May"}
@@ -268,55 +265,60 @@ def asked(families: list[str] | None = None, environments: Sequence[str] = (), *
     return RequestedCases(Selection(Path(), environments=environments, choice=choice), families)
 
 
+def gone_of(
+    roots: list[Path], of: RequestedCases = EVERYTHING, root: Path = UNREVIEWED, **plan
+) -> list[CaseResult]:
+    """What is missed where one launch is planned, by default in another environment."""
+    return find_unplanned_environments(roots, [planned(**plan or {"environment": "other"})], root, of)
+
+
+def write(root: Path, program: str, *known: Reference) -> None:
+    reference_file.write_references(reference_file.locate_references(root, *PLACE), known, origin_of(program))
+
+
 @plants("builds", "an environment that is gone, with reviewed references",
         "MPIs of the machine", "incomplete", 1, "mpich-5_0_2")  # fmt: skip
 def test_a_case_without_its_environment_is_incomplete(tmp_path: Path, declared: Declared):
     write_references(tmp_path)
-    here = planned()
-    gone = find_unplanned_environments([tmp_path], [replace(here, environment="other")], UNREVIEWED, EVERYTHING)
-    assert {result.case for result in gone} == set(here.cases)
+    gone = gone_of([tmp_path])
+    assert {result.case for result in gone} == set(CASES)
     status = compute_exit_status(gone, strict=False)
     declared.check((r.verdict for r in gone), status, (r.reason for r in gone))
 
 
 def test_what_is_gone_keeps_its_unit_and_is_measured_again_by_its_program(tmp_path: Path):
     rate = Reference(case(program="osu"), 100.0, 0.1, 20, MEGABYTES)
-    reference_file.write_references(
-        reference_file.locate_references(tmp_path, *PLACE), [rate], origin_of("osu")
-    )
-    (gone,) = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, EVERYTHING)
+    write(tmp_path, "osu", rate)
+    (gone,) = gone_of([tmp_path])
     assert (gone.case, gone.reference, gone.unit) == (rate.case, 100.0, MEGABYTES)
     assert gone.rerun == f"./plumbline run --environment {PLACE[2]} --program osu"
 
 
 def test_nothing_is_gone_where_every_environment_is_planned(tmp_path: Path):
     write_references(tmp_path)
-    assert find_unplanned_environments([tmp_path], [planned()], UNREVIEWED, EVERYTHING) == []
-    assert not find_unplanned_environments([tmp_path / "none"], [planned()], UNREVIEWED, EVERYTHING)
+    assert gone_of([tmp_path], environment=PLACE[2]) == gone_of([tmp_path / "none"]) == []
 
 
-def test_what_only_its_name_measures_is_not_missed_by_a_night_that_does_not_name_it():
-    composed = Reference(case(routine="bcast_as_sends"), 1.0, 0.1, 20)
-    known = {composed.case: composed}
-    assert EVERYTHING.among(known) == []
-    assert asked(sizes=[composed.case.bytes]).among(known) == []
-    assert asked(routines=["bcast_as_sends"]).among(known) == [composed]
-
-
-@pytest.mark.parametrize("routine", ["bcast.persistent", "iscatterv", "get_acc_latency"])
-def test_what_a_week_measured_is_missed_only_where_it_was_named(routine: str):
-    weekly = Reference(case(routine, 8, program="osu", cache="warm"), 1.0, 0.1, 5)
-    known = {weekly.case: weekly}
-    assert asked().among(known) == []
-    assert asked(routines=[routine]).among(known) == [weekly]
-
-
-def test_kernels_are_missed_where_their_program_or_a_kernel_was_named():
-    kernel = Reference(case("sor_A", 8_000_000, program="kernels", cache="warm"), 1.0, 0.1, 5)
-    known = {kernel.case: kernel}
-    assert EVERYTHING.among(known) == asked(programs=["mpicost"]).among(known) == []
-    assert asked(programs=["kernels"]).among(known) == [kernel]
-    assert asked(routines=["sor_A"]).among(known) == [kernel]
+@pytest.mark.parametrize(
+    ("of", "named"),
+    [
+        (case(routine="bcast_as_sends"), [{"routines": ["bcast_as_sends"]}]),
+        *(
+            (case(routine, 8, program="osu", cache="warm"), [{"routines": [routine]}])
+            for routine in ("bcast.persistent", "iscatterv", "get_acc_latency")
+        ),
+        (
+            case("sor_A", 8_000_000, program="kernels", cache="warm"),
+            [{"programs": ["kernels"]}, {"routines": ["sor_A"]}],
+        ),
+    ],
+)
+def test_what_only_its_name_measures_is_not_missed_by_a_night_that_does_not_name_it(of, named):
+    known = {of: Reference(of, 1.0, 0.1, 20)}
+    for choice in ({}, {"sizes": [of.bytes]}, {"programs": ["mpicost"]}):
+        assert asked(**choice).among(known) == []
+    for choice in named:
+        assert asked(**choice).among(known) == [known[of]]
 
 
 @pytest.mark.parametrize("name", ["programs", "routines", "sizes", "processes", "cache", "sync"])
@@ -342,18 +344,14 @@ def test_a_reviewed_case_that_is_not_planned_any_more_is_incomplete(tmp_path, de
     declared.check_case(found.verdict, found.reason)
 
 
-def cut(launch: PlannedLaunch) -> PlannedLaunch:
-    """The same launch without its first case."""
-    return replace(launch, cases=launch.cases[1:])
-
-
 def test_an_unreviewed_case_of_enough_launches_is_missed_too(tmp_path: Path):
     """Few launches are no promise, and what only a calibration of its own had, no night ever measured."""
     root = tmp_path / "unreviewed"
     path = write_references(root)
     launch = planned()
+    fewer = replace(launch, cases=launch.cases[1:])
     catalog = load_catalog([root], [(launch.partition, launch.environment)])
-    (found,) = find_unplanned_cases(catalog, [cut(launch)], root, EVERYTHING)
+    (found,) = find_unplanned_cases(catalog, [fewer], root, EVERYTHING)
     assert (found.case, found.verdict) == (launch.cases[0], Verdict.INCOMPLETE)
     assert f"{path}: measure it again, or remove the row if it is given up" in found.reason
     warm = [replace(each, cache="warm") for each in launch.cases]
@@ -363,31 +361,27 @@ def test_an_unreviewed_case_of_enough_launches_is_missed_too(tmp_path: Path):
     (reference_set,) = catalog.sets.values()
     known = {of: replace(each, launches=9) for of, each in reference_set.references.items()}
     few = replace(catalog, sets={PLACE: replace(reference_set, references=known)})
-    assert find_unplanned_cases(few, [cut(launch)], root, EVERYTHING) == []
+    assert find_unplanned_cases(few, [fewer], root, EVERYTHING) == []
     (told,) = reference_set.provenance["programs"]["mpicost"]["calibrations"]
     told["options"] = {"oversubscribe": True}
-    assert find_unplanned_cases(catalog, [cut(launch)], root, EVERYTHING) == []
+    assert find_unplanned_cases(catalog, [fewer], root, EVERYTHING) == []
 
 
 def test_a_whole_partition_that_left_the_site_is_missed(tmp_path: Path):
     reviewed, root = tmp_path / "reviewed", tmp_path / "unreviewed"
     path = write_references(reviewed)
-    elsewhere = [planned(partition="local:gpu")]
-    gone = find_unplanned_environments([reviewed, root], elsewhere, root, EVERYTHING)
-    assert {result.case for result in gone} == set(planned().cases)
+    elsewhere = {"partition": "local:gpu"}
+    gone = gone_of([reviewed, root], root=root, **elsewhere)
+    assert {result.case for result in gone} == set(CASES)
     said = gone[0].reason
     assert f"of partition cpu nothing is measured now, and has references in {path}: " in said
-    assert find_unplanned_environments([reviewed], elsewhere, root, asked(partitions=["gpu"])) == []
-    assert len(
-        find_unplanned_environments([reviewed], elsewhere, root, asked(partitions=["gpu", "cpu"]))
-    ) == len(gone)
-    assert find_unplanned_environments([reviewed], [planned(partition="another:gpu")], root, EVERYTHING) == []
-    found = len(find_unplanned_environments([reviewed], elsewhere, reviewed, EVERYTHING))
-    assert found == len(gone)
-    few = [Reference(case(), 1e-6, 0.1, 9)]
-    reference_file.write_references(reference_file.locate_references(root, *PLACE), few, origin_of())
-    assert find_unplanned_environments([root], elsewhere, root, EVERYTHING) == []
-    assert len(find_unplanned_environments([root], [planned(environment="other")], root, EVERYTHING)) == 1
+    assert gone_of([reviewed], asked(partitions=["gpu"]), root, **elsewhere) == []
+    assert gone_of([reviewed], root=root, partition="another:gpu") == []
+    assert len(gone_of([reviewed], asked(partitions=["gpu", "cpu"]), root, **elsewhere)) == len(gone)
+    assert len(gone_of([reviewed], root=reviewed, **elsewhere)) == len(gone)
+    write(root, "mpicost", Reference(case(), 1e-6, 0.1, 9))
+    assert gone_of([root], root=root, **elsewhere) == []
+    assert len(gone_of([root], root=root)) == 1
 
 
 @pytest.mark.parametrize(
@@ -409,7 +403,7 @@ def test_a_whole_partition_that_left_the_site_is_missed(tmp_path: Path):
 def test_a_partial_session_misses_what_it_would_have_measured(tmp_path: Path, choice, missed: int):
     write_references(tmp_path)
     of = asked(**choice)
-    gone = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, of)
+    gone = gone_of([tmp_path], of)
     assert len(gone) == missed
     found = compute_exit_status([*gone, CaseResult(case("x"), Verdict.PASS)], False)
     assert found == (1 if missed else 0)
@@ -420,25 +414,22 @@ def test_a_partial_session_misses_what_it_would_have_measured(tmp_path: Path, ch
 
 
 def test_an_empty_message_is_one_size_among_others_where_a_routine_has_several(tmp_path: Path):
-    imb = [Reference(case(size=size, program="imb", sync="barrier"), 1e-6, 0.1, 20) for size in (0, 8)]
-    reference_file.write_references(reference_file.locate_references(tmp_path, *PLACE), imb, origin_of("imb"))
-    gone = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, asked(sizes=[8]))
-    assert [result.case.bytes for result in gone] == [8]
-    gone = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, asked(peers=[1]))
-    assert gone == []  # of IMB and OSU what has no partner is left out then
+    write(
+        tmp_path,
+        "imb",
+        *(Reference(case(size=n, program="imb", sync="barrier"), 1e-6, 0.1, 20) for n in (0, 8)),
+    )
+    assert [result.case.bytes for result in gone_of([tmp_path], asked(sizes=[8]))] == [8]
+    assert gone_of([tmp_path], asked(peers=[1])) == []  # of IMB and OSU what has no partner is left out then
 
 
 def test_controls_have_no_size_that_is_chosen(tmp_path: Path):
-    known = [Reference(case("control_compute", 8), 1e-6, 0.1, 20)]
-    reference_file.write_references(reference_file.locate_references(tmp_path, *PLACE), known, origin_of())
-    here = [planned(environment="other")]
-    assert len(find_unplanned_environments([tmp_path], here, UNREVIEWED, asked(sizes=[1000]))) == 1
+    write(tmp_path, "mpicost", Reference(case("control_compute", 8), 1e-6, 0.1, 20))
+    assert len(gone_of([tmp_path], asked(sizes=[1000]))) == 1
 
 
 def test_a_damaged_file_of_what_was_not_asked_for_disturbs_nobody(tmp_path: Path):
     write_references(tmp_path).write_text("x")
-    here = [planned(environment="other")]
-    found = find_unplanned_environments([tmp_path], here, UNREVIEWED, asked(environments=["other"]))
-    assert found == []
+    assert gone_of([tmp_path], asked(environments=["other"])) == []
     with pytest.raises(reference_file.ReferenceFileError):
-        find_unplanned_environments([tmp_path], here, UNREVIEWED, EVERYTHING)
+        gone_of([tmp_path])

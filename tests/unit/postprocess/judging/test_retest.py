@@ -12,7 +12,6 @@ import pytest
 
 from postprocess.base.progress import Progress
 from postprocess.judging import common_cause, confirmation, retest
-from postprocess.judging import common_cause as common_cause_onset
 from postprocess.judging import retest_targets as targets
 from postprocess.judging.confirmation import Measure, confirm_slow_cases
 from postprocess.model.case import Case
@@ -235,9 +234,7 @@ def query_commands(nights: Sequence[tuple[str, float, str]], cause: common_cause
         for started, factor, hosts in nights
         for member in cause.members
     ]
-    return pl.DataFrame(
-        rows, schema=dict.fromkeys(common_cause_onset.COLUMNS, pl.String) | {"value": pl.Float64}
-    )
+    return pl.DataFrame(rows, schema=dict.fromkeys(common_cause.COLUMNS, pl.String) | {"value": pl.Float64})
 
 
 @pytest.fixture(scope="module")
@@ -299,7 +296,7 @@ def test_a_store_that_is_empty_or_damaged_hides_nothing(cause: common_cause.Comm
     def damaged(*_, **__):
         raise StoreError("x.parquet: damaged")
 
-    monkeypatch.setattr(common_cause_onset, "read_headlines", damaged)
+    monkeypatch.setattr(common_cause, "read_headlines", damaged)
     assert common_cause.find_onset_in_store(tmp_path, cause) == ""
 
 

@@ -48,32 +48,19 @@ def test_inside_the_band_is_pass():
     assert not result.beyond
 
 
-UPPER, LOWER = compute_band(SETTLED).upper * 1e6, compute_band(RATE).lower
+ABOVE = f"above the limit {compute_band(SETTLED).upper * 1e6:.1f} us"
+BELOW = f"below the limit {compute_band(RATE).lower:.1f} MB/s"
 
 
 @pytest.mark.parametrize(
     ("value", "known", "verdict", "times", "limit"),
     [
-        (
-            1.5e-5,
-            SETTLED,
-            Verdict.REGRESSED,
-            "15.0 us is 1.5 times as slow as",
-            f"above the limit {UPPER:.1f} us",
-        ),
+        (1.5e-5, SETTLED, Verdict.REGRESSED, "15.0 us is 1.5 times as slow as", ABOVE),
         (0.5e-5, SETTLED, Verdict.FAST, "5.00 us is 2 times as fast as", "below "),
-        (
-            500.0,
-            RATE,
-            Verdict.REGRESSED,
-            "500.0 MB/s is 2 times as slow as",
-            f"below the limit {LOWER:.1f} MB/s",
-        ),
+        (500.0, RATE, Verdict.REGRESSED, "500.0 MB/s is 2 times as slow as", BELOW),
     ],
 )
-def test_beyond_the_band_is_regressed_or_fast(
-    value, known: Reference, verdict: Verdict, times: str, limit: str
-):
+def test_beyond_the_band_is_regressed_or_fast(value, known: Reference, verdict: Verdict, times, limit):
     result = ruling(value, known, unit=known.unit)
     assert (result.verdict, result.beyond) == (verdict, True)
     center = "10.0 us" if known is SETTLED else "1000 MB/s"

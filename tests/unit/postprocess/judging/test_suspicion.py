@@ -9,7 +9,7 @@ import pytest
 
 from postprocess.base.formats import DATE_FORMAT, MEGABYTES
 from postprocess.judging import suspicion
-from postprocess.judging import suspicion as session_history
+from postprocess.judging.suspicion import NO_HISTORY, decide_suspicion
 from postprocess.model.measurement import TrialSummary
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
@@ -44,12 +44,10 @@ def before(*logs: float, headlines: float = 0.0) -> suspicion.SessionHistory:
 
 
 def test_what_one_session_may_bring_is_suspect_and_fails_a_strict_session_alone():
-    result = suspicion.decide_suspicion(slow(BETWEEN), 5 * [BETWEEN], REFERENCE, suspicion.NO_HISTORY)
+    result = decide_suspicion(slow(BETWEEN), 5 * [BETWEEN], REFERENCE, NO_HISTORY)
     assert result.verdict == Verdict.SUSPECT and suspicion.list_suspects([result]) == [ONE]
     assert result.reason.startswith("all trials ") and "; slow; 2 more sessions decide" in result.reason
-    early = suspicion.decide_suspicion(
-        slow(BETWEEN), [BETWEEN], REFERENCE, suspicion.NO_HISTORY, confirmed=False
-    )
+    early = decide_suspicion(slow(BETWEEN), [BETWEEN], REFERENCE, NO_HISTORY, confirmed=False)
     assert early.reason.startswith("slow; 2 more sessions decide")  # no fresh launch has said anything
     assert compute_exit_status([result], strict=False) == 0
     assert compute_exit_status([result], strict=True) == 1
@@ -58,13 +56,13 @@ def test_what_one_session_may_bring_is_suspect_and_fails_a_strict_session_alone(
 @pytest.mark.parametrize(("factor", "verdict"), [(0.999, Verdict.SUSPECT), (1.001, Verdict.REGRESSED)])
 def test_what_is_gross_is_called_on_the_first_day(factor: float, verdict: Verdict):
     value = factor * GROSS
-    result = suspicion.decide_suspicion(slow(value), 5 * [value], REFERENCE, suspicion.NO_HISTORY)
+    result = decide_suspicion(slow(value), 5 * [value], REFERENCE, NO_HISTORY)
     assert result.verdict == verdict
     assert ("more than sessions bring" in result.reason) == (verdict == Verdict.REGRESSED)
     rate = replace(REFERENCE, center=1000.0, unit=MEGABYTES)  # slow where it is low
     low = replace(slow(1e8 * 1e-5 / value / 1e5), unit=MEGABYTES, reference=1000.0)
     value = 1000.0 * 1e-5 / value
-    assert suspicion.decide_suspicion(low, 5 * [value], rate, suspicion.NO_HISTORY).verdict == verdict
+    assert decide_suspicion(low, 5 * [value], rate, NO_HISTORY).verdict == verdict
 
 
 FEW = replace(REFERENCE, launches=5, headline=None)
@@ -75,7 +73,7 @@ def test_against_few_launches_even_the_fastest_trial_must_be_gross(fastest: floa
     gross = 1e-5 * math.exp(compute_gross_distance(FEW, 5))
     times = (gross, gross, gross, fastest * gross, gross, gross)
     result = replace(slow(2 * gross), summary=TrialSummary(*times, 50, 0, 0, False, False))
-    assert suspicion.decide_suspicion(result, 5 * [2 * gross], FEW, suspicion.NO_HISTORY).verdict == verdict
+    assert decide_suspicion(result, 5 * [2 * gross], FEW, NO_HISTORY).verdict == verdict
 
 
 @pytest.mark.parametrize(("fastest", "verdict"), [(1.01, Verdict.REGRESSED), (0.99, Verdict.SUSPECT)])
@@ -85,7 +83,7 @@ def test_against_few_launches_each_fresh_launch_of_a_program_of_means_must_be_gr
     gross = 1e-5 * math.exp(compute_gross_distance(FEW, 1))
     result = replace(slow(4 * gross), summary=None, launches=1)
     fresh = [*(4 * [4 * gross]), fastest * gross]
-    assert suspicion.decide_suspicion(result, fresh, FEW, suspicion.NO_HISTORY).verdict == verdict
+    assert decide_suspicion(result, fresh, FEW, NO_HISTORY).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,7 @@ def test_against_few_launches_each_fresh_launch_of_a_program_of_means_must_be_gr
 )
 def test_three_sessions_one_after_the_other_call_what_one_could_not(logs, verdict: Verdict):
     value = 1e-5 * math.exp(0.2)
-    result = suspicion.decide_suspicion(slow(value), 5 * [value], REFERENCE, before(*logs))
+    result = decide_suspicion(slow(value), 5 * [value], REFERENCE, before(*logs))
     assert result.verdict == verdict
     said = "22% slower in the mean of 3 sessions; slow"
     assert (result.reason == said) == (verdict == Verdict.REGRESSED)
@@ -110,25 +108,25 @@ def test_a_case_slow_by_its_headline_is_held_against_that_of_headlines():
     result = slow(1e-5, by_headline=True)
     fresh = 5 * [2e-5 * math.exp(0.4)]
     assert compute_gross_distance(REFERENCE, 5) < 0.4
-    found = suspicion.decide_suspicion(result, fresh, REFERENCE, suspicion.NO_HISTORY)
+    found = decide_suspicion(result, fresh, REFERENCE, NO_HISTORY)
     assert found.verdict == Verdict.SUSPECT and found.reason.startswith("the mean of the trials 49%")
-    called = suspicion.decide_suspicion(result, fresh, REFERENCE, before(0.0, 0.0, headlines=0.4))
+    called = decide_suspicion(result, fresh, REFERENCE, before(0.0, 0.0, headlines=0.4))
     assert called.verdict == Verdict.REGRESSED
-    values = suspicion.decide_suspicion(result, fresh, REFERENCE, before(0.4, 0.4))
+    values = decide_suspicion(result, fresh, REFERENCE, before(0.4, 0.4))
     assert values.verdict == Verdict.SUSPECT
     alone = replace(REFERENCE, headline=None)
-    assert suspicion.decide_suspicion(result, fresh, alone, suspicion.NO_HISTORY) == result
+    assert decide_suspicion(result, fresh, alone, NO_HISTORY) == result
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.9, Verdict.SUSPECT), (2.1, Verdict.REGRESSED)])
 def test_few_slow_trials_are_called_in_one_session_only_if_they_double_the_mean(factor, verdict: Verdict):
     steady = replace(REFERENCE.headline, spread=REFERENCE.spread / 2)
     assert math.log(1.9) > compute_gross_distance(steady, 5)
-    found = suspicion.decide_suspicion(
+    found = decide_suspicion(
         slow(1e-5, by_headline=True),
         5 * [factor * steady.center],
         replace(REFERENCE, headline=steady),
-        suspicion.NO_HISTORY,
+        NO_HISTORY,
     )
     assert found.verdict == verdict
 
@@ -136,9 +134,9 @@ def test_few_slow_trials_are_called_in_one_session_only_if_they_double_the_mean(
 def test_what_could_not_be_measured_again_or_repeats_exactly_stays_regressed():
     exact = replace(REFERENCE, spread=0.0, exact=True)
     for fresh, known in (((), REFERENCE), ((BETWEEN,), exact), ((BETWEEN,), None)):
-        assert suspicion.decide_suspicion(slow(BETWEEN), fresh, known, suspicion.NO_HISTORY) == slow(BETWEEN)
+        assert decide_suspicion(slow(BETWEEN), fresh, known, NO_HISTORY) == slow(BETWEEN)
     crashed = slow(BETWEEN, Verdict.CRASHED)
-    assert suspicion.decide_suspicion(crashed, 5 * [BETWEEN], REFERENCE, suspicion.NO_HISTORY) == crashed
+    assert decide_suspicion(crashed, 5 * [BETWEEN], REFERENCE, NO_HISTORY) == crashed
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def test_a_case_inside_its_band_is_called_by_many_sessions(verdict, log: float, 
     (found,) = suspicion.call_slow_sums([tonight], catalog, before(*9 * [log]))
     assert (found.verdict == Verdict.REGRESSED) is called
     assert ("slower in the mean of " in found.reason) is called
-    assert suspicion.call_slow_sums([tonight], catalog, suspicion.NO_HISTORY) == [tonight]
+    assert suspicion.call_slow_sums([tonight], catalog, NO_HISTORY) == [tonight]
 
 
 # ---------------------------------------------------------------- the sessions of a case as the store has them
@@ -225,17 +223,14 @@ def test_judged_sessions_of_the_last_months_are_read(tmp_path: Path):
 
 
 def test_an_empty_or_damaged_store_tells_of_no_session(monkeypatch, tmp_path: Path):
-    assert (
-        suspicion.read_history(tmp_path / "none", [ONE])
-        == suspicion.read_history(tmp_path, [])
-        == suspicion.SessionHistory({})
-    )
+    empty = suspicion.SessionHistory({})
+    assert suspicion.read_history(tmp_path / "none", [ONE]) == suspicion.read_history(tmp_path, []) == empty
 
     def damaged(*_, **__):
         raise StoreError("x.parquet: damaged")
 
-    monkeypatch.setattr(session_history, "read_headlines", damaged)
-    assert suspicion.read_history(tmp_path, [ONE]) == suspicion.SessionHistory({})
+    monkeypatch.setattr(suspicion, "read_headlines", damaged)
+    assert suspicion.read_history(tmp_path, [ONE]) == empty
 
 
 @pytest.mark.parametrize(("before", "leans"), [(0.3, True), (-0.4, True), (-0.05, False)])

@@ -91,15 +91,6 @@ def numbers(table: OutputTable, row) -> list[float]:
     ]
 
 
-def test_rows_with_and_without_sizes() -> None:
-    allreduce, barrier = parse_imb(WHOLE).tables
-    assert (allreduce.benchmark, allreduce.processes, allreduce.waiting) == ("Allreduce", 2, 0)
-    assert allreduce.columns == ("#repetitions", "t_min[usec]", "t_max[usec]", "t_avg[usec]")
-    assert [row.size for row in allreduce.rows] == [8, 10000]
-    assert allreduce.rows[0].values["t_max[usec]"] == 0.22
-    assert [row.size for row in barrier.rows] == [None]
-
-
 @pytest.mark.parametrize("name", ["mpich-mpi1_mem", "mpich-mpi1_multi1_mem"])
 def test_what_needs_too_much_memory_is_named(name: str) -> None:
     """The sizes before it, and the other benchmarks of that start, keep their numbers."""
@@ -113,21 +104,14 @@ def test_what_needs_too_much_memory_is_named(name: str) -> None:
         assert [row.size for row in table.rows] == [0, 262144, 524288]
 
 
-def test_what_takes_too_long_is_named() -> None:
+def test_what_takes_too_long_overflows_or_is_invalid_is_named() -> None:
     for table in read("mpich-mpi1_time").tables:
-        assert table.rows == ()
-        assert [failure.size for failure in table.failures] == [0]
-        assert "time-out.; Time limit" in table.failures[0].reason
-
-
-def test_what_overflows_is_named() -> None:
+        ((size, reason),) = ((failure.size, failure.reason) for failure in table.failures)
+        assert (table.rows, size) == ((), 0) and "time-out.; Time limit" in reason
     row = "        20000 int-overflow; The production rank*size caused int overflow; Stopping"
     (table, _) = parse_imb(WHOLE.replace(BARRIER, f"{row}\n{BARRIER}")).tables
     assert [row.size for row in table.rows] == [8, 10000]
     assert table.failures[0].reason.startswith("line 29: Allreduce, 20000 bytes: int-overflow; ")
-
-
-def test_what_is_invalid_is_named() -> None:
     output = read("mpich-mpi1_1")
     assert output.invalid == ("PingPong with 1 processes",)
     assert [table.benchmark for table in output.tables] == ["Bcast"]

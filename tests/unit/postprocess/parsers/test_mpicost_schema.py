@@ -68,27 +68,14 @@ def test_every_pair_is_kept_as_written(tmp_path):
     assert np.max([time.t for time in case.pairs], axis=0).tolist() == case.t_max.tolist()
 
 
-def test_other_routines_have_no_pairs(tmp_path, refused):
+def test_other_routines_have_no_pairs(tmp_path):
     path = samples.write(tmp_path / "a", samples.launch())
     assert {case.pairs for case in read_launch(path).cases} == {()}
-    said = refused(launch(routine="pingpong"))
-    assert said == "pairs: 'pingpong' is not played in pairs"
 
 
-def test_with_an_odd_number_one_rank_is_left_over(tmp_path, refused):
+def test_with_an_odd_number_one_rank_is_left_over(tmp_path):
     path = samples.write(tmp_path / "a", launch(processes=7, peer=7))
     assert len(read_launch(path).cases[0].pairs) == 3
-    assert refused(launch(processes=7, peer=8)) == "peer: a tournament of 7 has no round 8"
-
-
-@pytest.mark.parametrize("peer", [0, 6])
-def test_a_round_that_is_not_there(refused, peer):
-    assert refused(launch(peer=peer)) == f"peer: a tournament of 6 has no round {peer}"
-
-
-@pytest.mark.parametrize("pairs", [[], {}, [1], 3, "ab", [None]])
-def test_pairs_are_a_list_of_objects(refused, pairs):
-    assert refused(launch(pairs)).startswith("pairs: ")
 
 
 def test_what_is_missing_is_named(refused):
@@ -103,19 +90,6 @@ def test_what_is_missing_is_named(refused):
     assert refused(records) == "pairs: is missing"
 
 
-@pytest.mark.parametrize(
-    ("a", "b"), [(5, 0), (0, 0), (0, 6), (-1, 5), (0.0, 5), ("0", 5), (0, True), (0, 2**63)]
-)
-def test_a_pair_is_two_ranks_in_ascending_order(refused, a, b):
-    assert refused(changed(0, a=a, b=b)).startswith("pairs")
-
-
-@pytest.mark.parametrize(("a", "b"), [(0, 3), (1, 5), (2, 4)])
-def test_no_rank_plays_with_another_one_than_the_round_says(refused, a, b):
-    said = f"pairs: {a} and {b} do not meet in round 1 of 6 processes"
-    assert refused(changed(1, a=a, b=b)) == said
-
-
 @pytest.mark.parametrize(("processes", "peers"), [(6, (2, 3, 4, 5)), (7, (1, 2, 3, 4, 5, 6))])
 def test_the_pairs_of_another_round_are_refused(refused, processes, peers):
     for peer in peers:
@@ -123,27 +97,34 @@ def test_the_pairs_of_another_round_are_refused(refused, processes, peers):
         assert said.endswith(f" do not meet in round {peer} of {processes} processes")
 
 
+NO_PAIRS: list[Any] = [[], {}, [1], 3, "ab", [None]]
+NO_RANKS = [(5, 0), (0, 0), (0, 6), (-1, 5), (0.0, 5), ("0", 5), (0, True), (0, 2**63)]
+NO_TIMES = [0, 0.0, -1e-6, None, "1e-6", True, [1e-6]]
+
+
 @pytest.mark.parametrize(
-    ("which", "changes", "said"),
+    ("records", "said"),
     [
-        (1, {"a": 0, "b": 5}, "one of them is there twice"),
-        (2, {"median": 1e-6}, "'median' is no key of a pair"),
+        (launch(routine="pingpong"), "pairs: 'pingpong' is not played in pairs"),
+        (launch(processes=7, peer=8), "peer: a tournament of 7 has no round 8"),
+        *((launch(peer=peer), f"peer: a tournament of 6 has no round {peer}") for peer in (0, 6)),
+        *((launch(pairs), "pairs: ") for pairs in NO_PAIRS),
+        *((changed(0, a=a, b=b), "pairs") for a, b in NO_RANKS),
+        *(
+            (changed(1, a=a, b=b), f"pairs: {a} and {b} do not meet in round 1 of 6 processes")
+            for a, b in [(0, 3), (1, 5), (2, 4)]
+        ),
+        (changed(1, a=0, b=5), "pairs: one of them is there twice"),
+        (changed(2, median=1e-6), "pairs: 'median' is no key of a pair"),
+        *(
+            (changed(2, t=(TIMES["t_min"] * 2)[:length]), f"pairs.t: has {length} entries where 51")
+            for length in (0, 50, 52)
+        ),
+        *((changed(2, t=[*TIMES["t_min"][:-1], value]), "pairs.t: trial 51 is ") for value in NO_TIMES),
     ],
 )
-def test_no_pair_is_there_twice_or_has_more_keys(refused, which, changes, said):
-    assert refused(changed(which, **changes)) == f"pairs: {said}"
-
-
-@pytest.mark.parametrize("length", [0, 50, 52])
-def test_a_pair_has_a_time_for_every_trial(refused, length):
-    times = (TIMES["t_min"] * 2)[:length]
-    assert refused(changed(2, t=times)).startswith(f"pairs.t: has {length} entries where 51")
-
-
-@pytest.mark.parametrize("value", [0, 0.0, -1e-6, None, "1e-6", True, [1e-6]])
-def test_a_time_is_a_number_above_zero(refused, value):
-    times = [*TIMES["t_min"][:-1], value]
-    assert refused(changed(2, t=times)).startswith("pairs.t: trial 51 is ")
+def test_pairs_that_cannot_be_are_refused(refused, records, said: str):
+    assert refused(records).startswith(said)
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "1e999"])
@@ -181,14 +162,11 @@ def bounds() -> tuple[float, float]:
     return bound_slowest_mean(np.array(case["t_max"]), np.array(case["t_min"]), 2)
 
 
-def test_it_is_there_where_trials_were_back_to_back(tmp_path: Path):
+def test_it_is_there_where_trials_were_back_to_back_and_nowhere_else(tmp_path: Path):
     low, high = bounds()
     for mean in (low, (low + high) / 2, high):
         (case,) = read_launch(written(tmp_path, {"slowest_mean": mean}, back_to_back=5)).cases
         assert case.slowest_mean == mean
-
-
-def test_elsewhere_there_is_none(tmp_path: Path):
     (case,) = read_launch(written(tmp_path, {})).cases
     assert case.slowest_mean is None
 

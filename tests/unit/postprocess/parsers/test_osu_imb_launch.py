@@ -70,23 +70,13 @@ def test_a_start_of_osu_gives_every_planned_case_its_value(tmp_path: Path):
     leave(tmp_path, launch, osu_text())
     records = read_benchmarks(launch, tmp_path)
     assert set(records.measurements) == {case.variable for case in launch.cases}
+    figures = {"Avg Latency(us)": 4.0, "Min Latency(us)": 3.0, "Max Latency(us)": 5.0}
+    figures |= {"Iterations": 200.0, "P25 Tail Lat(us)": 2.5}
     found = records.measurements["allreduce_sum_16"]
     assert (found.value, found.unit) == (pytest.approx(2.5e-6), "s")
-    assert found.headline == pytest.approx(5e-6)
-    assert found.figures == {
-        "Avg Latency(us)": 4.0,
-        "Min Latency(us)": 3.0,
-        "Max Latency(us)": 5.0,
-        "Iterations": 200.0,
-        "P25 Tail Lat(us)": 2.5,
-    }
+    assert (found.figures, found.headline) == (figures, pytest.approx(5e-6))
     assert (found.summary, found.record) == (None, None)
-
-
-def test_what_the_witness_saw_is_the_run_and_tells_the_method(tmp_path: Path):
-    launch = start()
-    leave(tmp_path, launch, osu_text())
-    records = read_benchmarks(launch, tmp_path)
+    # what the witness saw is the run, and tells the method
     assert (records.processes, records.per_node) == (2, 2)
     assert records.mpi_library.startswith("MPICH Version: 5.0.2")
     told = {key: records.run[key] for key in ("program", "version", "method")}
@@ -96,16 +86,12 @@ def test_what_the_witness_saw_is_the_run_and_tells_the_method(tmp_path: Path):
 
 def test_what_the_witness_measured_from_core_to_core_is_of_every_case(tmp_path: Path):
     launch = start()
-
-    def measured(latency: float) -> set[CoreLatency]:
-        seen = witnessed(program=launch.executable, core_latency=latency)
-        leave(tmp_path, launch, osu_text(), witness=seen)
-        found = read_benchmarks(launch, tmp_path).measurements.values()
-        return {measurement.core_latency for measurement in found}
-
-    assert measured(5e-8) == {CoreLatency(None, 5e-8)}
+    leave(tmp_path, launch, osu_text(), witness=witnessed(program=launch.executable, core_latency=5e-8))
+    found = read_benchmarks(launch, tmp_path).measurements.values()
+    assert {measurement.core_latency for measurement in found} == {CoreLatency(None, 5e-8)}
+    leave(tmp_path, launch, osu_text(), witness=witnessed(program=launch.executable, core_latency=0.0))
     with pytest.raises(RecordError, match=r"core_latency: 0\.0 is not 1e-10 to 0\.001"):
-        measured(0.0)
+        read_benchmarks(launch, tmp_path)
 
 
 def test_a_start_of_imb_gives_the_cases_of_all_its_tables(tmp_path: Path):
@@ -185,19 +171,14 @@ def test_a_start_on_files_is_judged_with_and_without_its_waits(tmp_path: Path):
 @plants("output", "another number of threads in each process than planned", "output of IMB-MT", "incorrect", 1,
         "ran 2 threads in each process, not 4")  # fmt: skip
 def test_another_number_of_threads_is_another_measurement(tmp_path: Path, declared: Declared):
-    launch, text = start_of_threads(4, "pingpong_mt")
-    verdict, reason = assessed(tmp_path, launch, text)
-    declared.check_case(verdict, reason)
+    declared.check_case(*assessed(tmp_path, *start_of_threads(4, "pingpong_mt")))
 
 
 @plants("output", "cut off between two tables, with exit code 0", "output of IMB-MT", "incomplete", 1,
         "0 tables of 'AllReduceMT', where one was planned")  # fmt: skip
 def test_a_table_of_threads_that_did_not_come_is_incomplete(tmp_path: Path, declared: Declared):
     launch, text = start_of_threads(2, "pingpong_mt", "allreduce_sum_mt")
-    cut, _, _ = text.rpartition("\n#----")
-    cut, _, _ = cut.rpartition("\n#----")
-    verdict, reason = assessed(tmp_path, launch, cut + "\n")
-    declared.check_case(verdict, reason)
+    declared.check_case(*assessed(tmp_path, launch, "\n#----".join(text.split("\n#----")[:-2]) + "\n"))
 
 
 def test_a_benchmark_without_sizes_is_of_no_bytes(tmp_path: Path):
@@ -206,22 +187,14 @@ def test_a_benchmark_without_sizes_is_of_no_bytes(tmp_path: Path):
     assert read_benchmarks(launch, tmp_path).measurements["barrier_0"].value == pytest.approx(3e-6)
 
 
-@pytest.mark.parametrize(
-    ("column", "factor"),
-    [
-        *(("Max Latency(us)", 1e-6), ("Overall(us)", 1e-6), ("Latency (us)", 1e-6)),
-        *(("t_max[usec]", 1e-6), ("max (ms)", 1e-3), ("MB/s", 1.0), ("Bandwidth (MB/s)", 1.0)),
-        ("Mbytes/sec", 1.0),
-    ],
-)
-def test_a_column_tells_what_it_counts_in(column: str, factor: float):
-    assert find_unit_scale(column) == factor
-
-
-@pytest.mark.parametrize("column", ["", "Iterations", "Overlap(%)", "Messages/s", "t_max"])
-def test_a_column_that_counts_in_something_else_is_no_headline(column: str):
-    with pytest.raises(ValueError, match="does not state its unit"):
-        find_unit_scale(column)
+def test_a_column_tells_what_it_counts_in():
+    microseconds = ("Max Latency(us)", "Overall(us)", "Latency (us)", "t_max[usec]")
+    scales = dict.fromkeys(microseconds, 1e-6) | {"max (ms)": 1e-3}
+    scales |= dict.fromkeys(("MB/s", "Bandwidth (MB/s)", "Mbytes/sec"), 1.0)
+    assert {column: find_unit_scale(column) for column in scales} == scales
+    for column in ("", "Iterations", "Overlap(%)", "Messages/s", "t_max"):
+        with pytest.raises(ValueError, match="does not state its unit"):
+            find_unit_scale(column)
 
 
 # ---------------------------------------------------------------- what is not
@@ -382,30 +355,23 @@ def test_two_tables_where_one_was_planned_are_incorrect(tmp_path: Path, declared
 
 
 @plants("output", "another number of pairs", "output of OSU", "incorrect", 1,
-        " ran 2 pairs on 2 processes")  # fmt: skip
+        "'OSU MPI Multiple Bandwidth / Message Rate Test' ran 2 pairs on 2 processes")  # fmt: skip
 def test_another_number_of_pairs_than_the_processes_have_is_incorrect(tmp_path, declared):
     title = "OSU MPI Multiple Bandwidth / Message Rate Test"
     line = replace(BW, name="osu_mbw_mr", title=title, column="MB/s")
     launch = start(benchmarks=[line], sizes=(8,), method={"iterations": ITERATIONS, "warmups": 20})
-
-    def text(pairs: int) -> str:
-        columns, row = ("MB/s", "Messages/s", "Validation"), ("5.00", "625000.00", "Pass")
-        whole = osu_text(title, columns, {8: row})
-        note = f"# [ pairs: {pairs} ] [ window size: 64 ]\n"
-        return whole.replace("# Datatype", note + "# Datatype")
-
-    assert assessed(tmp_path, launch, text(1)) == ("", "")
-    verdict, reason = assessed(tmp_path, launch, text(2))
-    assert reason.endswith(f"{line.title!r} ran 2 pairs on 2 processes")
-    declared.check_case(verdict, reason)
+    text = osu_text(title, ("MB/s", "Messages/s", "Validation"), {8: ("5.00", "625000.00", "Pass")})
+    right, wrong = (
+        text.replace("# Datatype", f"# [ pairs: {pairs} ] [ window size: 64 ]\n# Datatype") for pairs in (1, 2)
+    )
+    assert assessed(tmp_path, launch, right) == ("", "")
+    declared.check_case(*assessed(tmp_path, launch, wrong))
 
 
-def test_data_that_is_not_to_be_verified_need_not_be(tmp_path: Path):
-    launch = start("osu", (BW,), (8,))
-    assert assessed(tmp_path, launch, osu_text(BW.title, [BW.column], {8: ["25.00"]})) == ("", "")
-    launch = replace(launch, validation=True)
-    verdict, _ = assessed(tmp_path, launch, osu_text(BW.title, [BW.column], {8: ["25.00"]}))
-    assert verdict == "incomplete"
+@pytest.mark.parametrize(("validation", "verdict"), [(False, ""), (True, "incomplete")])
+def test_data_that_is_not_to_be_verified_need_not_be(tmp_path: Path, validation: bool, verdict: str):
+    launch = replace(start("osu", (BW,), (8,)), validation=validation)
+    assert assessed(tmp_path, launch, osu_text(BW.title, [BW.column], {8: ["25.00"]}))[0] == verdict
 
 
 @plants("data", "a validation that fails, with any exit code", "output of OSU", "incorrect", 1,
@@ -511,19 +477,16 @@ def test_the_job_of_a_single_start_that_ran_into_its_limit_is_a_timeout_whatever
 
 
 @plants("output", "other options than were planned", "OSU", "incorrect", 1,
-        "the witness saw the options …, not ")  # fmt: skip
+        "the witness saw the options ['-i', '100'], not ['-i', '200']")  # fmt: skip
 def test_options_that_were_not_planned_are_incorrect(tmp_path: Path, declared: Declared):
     """Most options leave no trace in the output: as many calls, or buffers that rotate."""
     launch = replace(start(), options=("-i", "200"))
-    witness = witnessed(command=["osu_allreduce", "-i", "100"])
-    verdict, reason = assessed(tmp_path, launch, osu_text(), witness=witness)
-    assert "the witness saw the options ['-i', '100'], not ['-i', '200']" in reason
-    right = witnessed(command=["osu_allreduce", "-i", "200"])
+    wrong, right = (witnessed(command=["osu_allreduce", "-i", number]) for number in ("100", "200"))
     assert assessed(tmp_path, launch, osu_text(), witness=right) == ("", "")
-    declared.check_case(verdict, reason)
+    declared.check_case(*assessed(tmp_path, launch, osu_text(), witness=wrong))
 
 
-def test_another_build_is_another_method(tmp_path: Path):
+def test_another_build_is_another_method_and_one_that_nobody_knows_is_incomplete(tmp_path: Path):
     """IMB of a wheel and IMB of Spack are of one version, and no more alike than that."""
     launch = start()
     leave(tmp_path, launch, osu_text())
@@ -531,11 +494,6 @@ def test_another_build_is_another_method(tmp_path: Path):
     program = read_program(tmp_path, launch.environment, "osu")
     write_program(tmp_path, replace(program, flags="-O0"))
     assert read_benchmarks(launch, tmp_path).run["method"] == one | {"flags": "-O0"}
-
-
-def test_a_start_of_which_nobody_knows_how_it_was_built_is_incomplete(tmp_path: Path):
-    launch = start()
-    leave(tmp_path, launch, osu_text())
     locate_program_file(tmp_path, launch.environment, "osu").unlink()
     assert assess_launch(launch, tmp_path).verdict == "incomplete"
 

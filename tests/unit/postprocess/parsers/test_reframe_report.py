@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from postprocess.parsers.reframe_report import find_blocking_test, find_test_entry, read_report
+from site_configs.schedulers.base import Ended, Ending, write_ended
 from spack_envs.installation import FAILURE, is_without_source, write_failure
 from spack_envs.layout import SourceError, SpackEnvironmentError
 from tests.support.factories.launch import entry
@@ -30,7 +31,7 @@ def launched(**changes: Any) -> dict[str, Any]:
         "time_compile": 9.0,
         "perfvalues": {
             "local:cpu:bcast_8": [1e-6, 1e-6, None, 0.5, "s", "pass"],
-            "local:cpu:pingpong@1_8": [9e-6, 1e-6, None, 0.5, "s", "fail"],
+            "local:cpu:pingpong@1_8": [9.0, 1.0, None, 0.5, "us", "fail"],  # as plain ReFrame shows it
         },
         "dependencies_actual": [["build_mpicost_1", "local:cpu", "mpich-5_0_2"]],
         **changes,
@@ -188,6 +189,13 @@ def test_which_results_mean_that_the_program_ran(result, phase, ran, sane):
 )
 def test_what_counts_as_a_timeout(result, reason, expected):
     assert entry(result=result, reason=reason).timed_out == expected
+
+
+@pytest.mark.parametrize(("result", "how", "taken"), [("fail", Ending.TAKEN_AWAY, True),
+    ("pass", Ending.TAKEN_AWAY, False), ("fail", Ending.NEVER_STARTED, False)])  # fmt: skip
+def test_nodes_were_taken_from_a_job_that_failed_by_it(tmp_path: Path, result: str, how: Ending, taken: bool):
+    write_ended(tmp_path, Ended(how, "words"))
+    assert entry(result=result, directory=str(tmp_path)).taken_away is taken
 
 
 @pytest.mark.parametrize(

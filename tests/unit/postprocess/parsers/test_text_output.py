@@ -113,32 +113,25 @@ def test_wrong_data_under_a_tag_is_incorrect(declared: Declared):
         parse_osu(text.replace("1.52              Pass", "1.52              Fail"))
 
 
-def test_wrong_data_behind_words_of_others_is_incorrect():
-    text = ALLREDUCE + UCX.format("WARN") + "32                      1.53              Fail\n"
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (parse_osu, ALLREDUCE + UCX.format("WARN") + "32                      1.53              Fail\n"),
+        (parse_imb, "[1,3]<stdout>:3: Error Ireduce_scatter,size = 4,sample #0\n"),
+    ],
+)
+def test_wrong_data_behind_words_of_others_or_a_tag_is_incorrect(parse, text: str):
     with pytest.raises(OutputError) as caught:
-        parse_osu(text)
-    assert caught.value.verdict is Verdict.INCORRECT
-
-
-def test_wrong_data_of_imb_under_a_tag_is_incorrect():
-    with pytest.raises(OutputError) as caught:
-        parse_imb("[1,3]<stdout>:3: Error Ireduce_scatter,size = 4,sample #0\n")
+        parse(text)
     assert caught.value.verdict is Verdict.INCORRECT
 
 
 WRITTEN = {
-    UCX.format("ERROR"): plants(
-        "output",
-        "an error of UCX between two rows",
-        "output of OSU",
-        "incomplete",
-        1,
-        "UCX wrote this; UCX_LOG_FILE=stderr",
-    ),
-    "srun: error: n014: task 0: Killed": plants(
-        "output", "an error of srun", "output of OSU", "incomplete", 1, "Slurm wrote this"
-    ),
-}
+    UCX.format("ERROR"): plants("output", "an error of UCX between two rows", "output of OSU", "incomplete", 1,
+        "UCX wrote this; UCX_LOG_FILE=stderr"),
+    "srun: error: n014: task 0: Killed": plants("output", "an error of srun", "output of OSU", "incomplete", 1,
+        "Slurm wrote this"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("line", each_of(WRITTEN))

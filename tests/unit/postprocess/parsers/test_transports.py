@@ -140,12 +140,8 @@ def test_the_expected_transport_passes_and_is_told(pairs, expected, output, told
 
 
 def test_pairs_are_classified_by_layout() -> None:
-    assert [classify_pairs(*each) for each in ((1, 1), (2, 2), (2, 1), (4, 2))] == [
-        [],
-        ["node"],
-        ["network"],
-        ["node", "network"],
-    ]
+    expected = {(1, 1): [], (2, 2): ["node"], (2, 1): ["network"], (4, 2): ["node", "network"]}
+    assert {layout: classify_pairs(*layout) for layout in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -202,22 +198,16 @@ INTEL_OUTPUT = """\
 """
 
 
+UCX_TOLD = {"UCX version": "1.18.1", "UCX inside a node": "tag(sysv/memory cma/memory)"}
+OPEN_MPI_TOLD = {"Open MPI's layer of messages (pml)": "ob1", "Open MPI's transports (btl)": "self, vader"}
+INTEL_TOLD = {"libfabric version": "1.21.0-impi", "libfabric provider": "tcp"}
+INTEL_TOLD |= {"Intel MPI's tuning": "tuning_generic_shm-ofi.dat"}
+
+
 @pytest.mark.parametrize(
     ("output", "told"),
     [
-        (UCX_OUTPUT, {"UCX version": "1.18.1", "UCX inside a node": "tag(sysv/memory cma/memory)"}),
-        (
-            OPEN_MPI_OUTPUT,
-            {"Open MPI's layer of messages (pml)": "ob1", "Open MPI's transports (btl)": "self, vader"},
-        ),
-        (
-            INTEL_OUTPUT,
-            {
-                "libfabric version": "1.21.0-impi",
-                "libfabric provider": "tcp",
-                "Intel MPI's tuning": "tuning_generic_shm-ofi.dat",
-            },
-        ),
+        *((UCX_OUTPUT, UCX_TOLD), (OPEN_MPI_OUTPUT, OPEN_MPI_TOLD), (INTEL_OUTPUT, INTEL_TOLD)),
         ("provider: tcp;ofi_rxm, score = 4\n", {"libfabric provider": "tcp;ofi_rxm"}),
         ("# mpicost 0.1.0\n", {}),
     ],

@@ -1,10 +1,10 @@
 """A reference file is read whole and right, or refused with file, row and fix."""
 
+import errno
 import json
 import math
+import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from string import ascii_letters, digits
@@ -20,7 +20,6 @@ from postprocess.references import reference_file
 from postprocess.references.reference_file import COLUMNS, HEADER, ReferenceFileError
 from postprocess.stats.band import compute_band
 from tests.support.faults import Declared, plants
-from tests.support.paths import ROOT
 
 PLACE = ("laptop", "cpu", "mpich-5.0.2")
 TOLD = {
@@ -105,19 +104,16 @@ COUNTS = st.integers(min_value=1, max_value=10**6)
 
 @st.composite
 def any_reference(draw) -> Reference:
-    processes = draw(COUNTS)
+    processes, launches = draw(COUNTS), draw(COUNTS)
     drawn = Case(
-        *PLACE,
-        draw(WORDS),
-        draw(WORDS),
-        draw(st.integers(min_value=0, max_value=processes - 1)),
-        draw(st.sampled_from(["flush", "warm", "rotate"])),
-        draw(st.sampled_from(["dissemination", "barrier", "window", "loop"])),
-        processes,
-        draw(st.integers(min_value=1, max_value=processes)),
-        draw(st.integers(min_value=0, max_value=10**15)),
+        *(*PLACE, draw(WORDS), draw(WORDS)),
+        peer=draw(st.integers(min_value=0, max_value=processes - 1)),
+        cache=draw(st.sampled_from(["flush", "warm", "rotate"])),
+        sync=draw(st.sampled_from(["dissemination", "barrier", "window", "loop"])),
+        processes=processes,
+        per_node=draw(st.integers(min_value=1, max_value=processes)),
+        bytes=draw(st.integers(min_value=0, max_value=10**15)),
     )
-    launches = draw(st.integers(min_value=1, max_value=10**6))
     unit = draw(st.sampled_from(["s", "MB/s"]))
     center = draw(st.floats(*reference_file.CENTERS[unit]))
     spread = draw(st.floats(0, reference_file.MOST_SPREAD)) if launches > 1 else 0.0
@@ -136,16 +132,13 @@ def test_what_is_written_is_read_again(tmp_path_factory, drawn):
     assert cases == sorted(cases)
 
 
-def test_the_file_is_as_people_review_it(path):
+def test_the_file_is_as_people_review_it_and_its_place_comes_from_the_caller(path):
     assert path.read_text().splitlines()[:3] == [
         "program\troutine\tpeer\tcache\tsync\tprocesses\tper_node\tbytes\tunit\tcenter\tspread\tlaunches",
         "mpicost\tallreduce_sum\t0\tflush\tdissemination\t2\t2\t8\ts\t2.5e-06\t0.04\t20",
         "mpicost\tbcast\t0\tflush\tdissemination\t2\t2\t8\ts\t1.25e-06\t0.03\t20",
     ]
     assert json.loads(sidecar(path).read_text()) == ORIGIN
-
-
-def test_the_place_comes_from_the_caller(path):
     loaded = reference_file.load_references(path, "other", "gpu", "openmpi")
     assert {(c.system, c.partition, c.environment) for c in loaded} == {("other", "gpu", "openmpi")}
 
@@ -225,37 +218,40 @@ def test_a_row_has_a_cell_per_column(path, cells):
 # ---------------------------------------------------------------- the file as a whole
 
 
-@plants("references", "a case that is there twice, with other values", "a reference file", "", 2,
-        "row 4: is the same case as row 3; remove one")  # fmt: skip
-def test_a_duplicate_names_both_rows(path, refused):
-    rows = table(path)
-    refused([*rows[:3], [*rows[2][:9], "1e-06", "0.5", "10"], *rows[3:]])
-    assert len(reference_file.lint_reference_file(path)) == 1, "one fault is said once"
-
-
-@plants("references", "one exact row of simulated time among measured ones",
-        "a reference file", "", 2, "spread: exact in some rows only")  # fmt: skip
-def test_simulated_and_measured_times_do_not_stand_in_one_file(path, refused):
-    """Else a single exact row would have the other ones compared by the method of simulated time."""
-    rows = table(path)
-    rows[2][COLUMNS.index("spread")] = "exact"
-    refused(rows)
-
-
-@plants("references", "rows in another order", "a reference file", "", 2, "belongs above row")
-@pytest.mark.parametrize(("above", "below"), [(1, 2), (2, 3), (2, 4), (1, 5)])
-def test_rows_are_sorted(path, above, below, refused):
-    rows = table(path)
+def swap(rows: list[list[str]], above: int, below: int) -> list[list[str]]:
     rows[above], rows[below] = rows[below], rows[above]
-    refused(rows)
+    return rows
 
 
-@plants("references", "a column lost", "a reference file", "", 2,
-        "row 1: is not the header; it must read program TAB routine")  # fmt: skip
-@pytest.mark.parametrize("column", COLUMNS)
-def test_a_missing_column_is_a_wrong_header(path, column, refused):
-    place = COLUMNS.index(column)
-    refused([row[:place] + row[place + 1 :] for row in table(path)])
+DUPLICATE = plants("references", "a case that is there twice, with other values", "a reference file", "", 2,
+                   "row 4: is the same case as row 3; remove one")  # fmt: skip
+MIXED = plants("references", "one exact row of simulated time among measured ones", "a reference file", "", 2,
+               "spread: exact in some rows only")  # fmt: skip
+ORDER = plants("references", "rows in another order", "a reference file", "", 2, "belongs above row")
+COLUMN = plants("references", "a column lost", "a reference file", "", 2,
+                "row 1: is not the header; it must read program TAB routine")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(
+            lambda rows: [*rows[:3], [*rows[2][:9], "1e-06", "0.5", "10"], *rows[3:]], marks=DUPLICATE
+        ),
+        # a single exact row would have the others compared by the method of simulated time
+        pytest.param(lambda rows: [*rows[:2], [*rows[2][:10], "exact", "20"], *rows[3:]], marks=MIXED),
+        *(
+            pytest.param(lambda rows, pair=pair: swap(rows, *pair), marks=ORDER)
+            for pair in [(1, 2), (2, 3), (2, 4), (1, 5)]
+        ),
+        *(
+            pytest.param(lambda rows, n=n: [row[:n] + row[n + 1 :] for row in rows], marks=COLUMN)
+            for n in range(len(COLUMNS))
+        ),
+    ],
+)
+def test_rows_that_contradict_each_other_are_one_fault(path, damage, refused):
+    refused(damage(table(path)))
 
 
 @pytest.mark.parametrize(
@@ -459,38 +455,20 @@ def test_provenance_is_written_as_json_or_not_at_all(path, value):
     assert sidecar(path).read_bytes() == before
 
 
-FULL_DISK = """
-import resource, sys
-from pathlib import Path
-from string import ascii_letters, digits
-from postprocess.references import reference_file as references
-path = Path(sys.argv[1])
-loaded = references.load_references(path, "laptop", "cpu", "mpich-5.0.2")
-origin = __import__("json").loads(Path(sys.argv[2]).read_text())
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
-try:
-    references.write_references(path, loaded.values(), origin | {"suite_version": "9"})
-except references.ReferenceFileError as error:
-    print(error)
-    sys.exit(2)
-"""
-
-
-@pytest.mark.parametrize("too_long", ["the provenance", "the references"])
-def test_a_full_disk_leaves_the_earlier_references(path, too_long):
+@pytest.mark.parametrize("fitting", [0, 1])
+def test_a_full_disk_leaves_the_earlier_references(path, monkeypatch, fitting):
     """One of the two files does not fit; neither may change."""
-    if too_long == "the references":
-        more = Reference(case("scan_sum"), 1.0, 0.5, 3)
-        reference_file.write_references(path, [*GOOD, more], ORIGIN)
-    sizes = path.stat().st_size, sidecar(path).stat().st_size
-    limit = max(sizes) - 1 if too_long == "the references" else min(sizes) // 2
     before = {entry.name: entry.read_bytes() for entry in path.parent.iterdir()}
-    command = [sys.executable, "-c", FULL_DISK, str(path), str(sidecar(path)), str(limit)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 2, done.stderr
-    assert done.stdout.startswith(f"{path}: cannot be written: File too large")
+    left = iter(range(fitting))
+
+    def flush(_: int) -> None:
+        if next(left, None) is None:
+            raise OSError(errno.EFBIG, "File too large")
+
+    monkeypatch.setattr(os, "fsync", flush)
+    with pytest.raises(ReferenceFileError, match=f"{path}: cannot be written: File too large"):
+        reference_file.write_references(path, GOOD, ORIGIN | {"suite_version": "9"})
     assert {entry.name: entry.read_bytes() for entry in path.parent.iterdir()} == before
-    assert sizes[0] > sizes[1], "the references are the longer file here"
 
 
 # ---------------------------------------------------------------- finding

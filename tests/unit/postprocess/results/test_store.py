@@ -395,17 +395,13 @@ times = [i * 1e-9 + 1e-6 for i in range(1000)]
 rows = [StoreRow(path.stem, "", n, case, Verdict.PASS, t_max=times) for n in range(50)]
 """
 
-FULL_DISK = (
-    WRITE
-    + """
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+FULL_DISK = f"""{WRITE}resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 try:
     write_session(path, rows)
 except StoreError as error:
     print(error)
     sys.exit(2)
 """
-)
 
 
 @plants("lost", "a file system that is full after 0, 100 or 4096 bytes",
@@ -425,15 +421,11 @@ def test_a_full_disk_leaves_earlier_sessions_and_nothing_else(tmp_path, limit, d
     declared.check((), done.returncode, [done.stdout])
 
 
-KILLED = (
-    WRITE
-    + """
-def die(*_):
+KILLED = f"""{WRITE}def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 setattr(os, sys.argv[2], die)
 write_session(path, rows)
 """
-)
 
 
 @pytest.mark.parametrize("moment", ["fsync", "link"])
@@ -450,17 +442,13 @@ def test_a_kill_leaves_earlier_sessions_and_the_next_run_works(tmp_path, moment)
     assert (tmp_path / "a.parquet").read_bytes() == before
 
 
-RACE = (
-    WRITE
-    + """
-sys.stdin.readline()
+RACE = f"""{WRITE}sys.stdin.readline()
 try:
     write_session(path, rows)
     print("stored")
 except StoreError:
     print("refused")
 """
-)
 
 
 def test_of_two_writers_of_one_session_one_is_refused(tmp_path):

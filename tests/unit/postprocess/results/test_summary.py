@@ -106,21 +106,16 @@ def written(folder: Path, launches: list[FinishedLaunch], catalog: ReferenceCata
 def test_a_summary_is_read_back_as_it_was_meant(tmp_path: Path):
     done = finished(tmp_path)
     catalog = book_of(done)
-    folder = tmp_path / "20261121T090000Z-1"
     about = {"notes": ["a note"], "command": ["./plumbline", "nightly"]}
-    summary = load_summary(written(folder, [done], catalog, **about))
-    assert summary.results == tuple(evaluate_launches([done], catalog, "local"))
-    assert summary.good
-    expected = ("20261121T090000Z-1", "nightly", "local")
-    assert (summary.session, summary.mode, summary.site) == expected
-    assert summary.built_with == "CMake (no Spack)"
+    summary = load_summary(written(tmp_path / "20261121T090000Z-1", [done], catalog, **about))
+    assert summary.results == tuple(evaluate_launches([done], catalog, "local")) and summary.good
+    assert (summary.session, summary.mode, summary.site) == ("20261121T090000Z-1", "nightly", "local")
+    assert (summary.built_with, summary.notes) == ("CMake (no Spack)", ("a note",))
     assert summary.command == ("./plumbline", "nightly")
-    assert summary.notes == ("a note",)
     assert summary.phases == {"set-up": 1.235, "running": 2.0}
-    (launch,) = summary.launches
+    (launch,), (environment,) = summary.launches, summary.environments
     assert (launch.environment, launch.partition, launch.launch) == ("mpich-5_0_2", "local:cpu", 1)
     assert (launch.outcome, launch.reason, launch.seconds) == ("ok", "", 1.5)
-    (environment,) = summary.environments
     assert (environment.mpicc, environment.mpiexec) == ("/p/mpicc", "/p/mpiexec")
     assert environment.library == done.run["mpi_library"]
 
@@ -206,21 +201,15 @@ def test_each_program_is_told_as_it_was_built(tmp_path: Path):
     assert (launch.program, launch.start, launch.cases) == ("mpicost", "", len(CASES))
 
 
-def test_of_a_program_that_never_ran_nothing_is_known(tmp_path: Path):
-    (built,) = programs([finished(tmp_path, outcome=CRASH)])
-    assert [built.version, built.compiler, built.flags] == ["unknown"] * 3
-
-
-def test_what_a_build_tells_stands_and_the_program_tells_the_rest(tmp_path: Path):
-    built = BuiltBinary("mpich-5_0_2", "mpicost", "/p", "cmake", compiler="gcc 12.2.0 by its build")
-    (told,) = programs([replace(finished(tmp_path), built=built)])
-    assert (told.version, told.compiler, told.flags) == ("0.1.0", "gcc 12.2.0 by its build", "-O2")
-
-
-def test_sources_that_are_not_the_official_ones_are_told_beside_the_spec(tmp_path: Path):
-    osu = BuiltBinary("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", source="copy.tar.gz")
-    found = programs([replace(finished(tmp_path), built=osu)])[0].spec
-    assert found == "osu@8.0/abc, sources: copy.tar.gz"
+def test_what_a_build_tells_stands_the_program_tells_the_rest_and_nobody_what_never_ran(tmp_path: Path):
+    done = finished(tmp_path)
+    cmake = BuiltBinary("mpich-5_0_2", "mpicost", "/p", "cmake", compiler="gcc 12.2.0 by its build")
+    copied = BuiltBinary("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", source="copy.tar.gz")
+    some = [finished(tmp_path, outcome=CRASH), replace(done, built=cmake), replace(done, built=copied)]
+    lost, built, other = (programs([each])[0] for each in some)
+    assert [lost.version, lost.compiler, lost.flags] == ["unknown"] * 3
+    assert [built.version, built.compiler, built.flags] == ["0.1.0", "gcc 12.2.0 by its build", "-O2"]
+    assert other.spec == "osu@8.0/abc, sources: copy.tar.gz"  # not the official ones
 
 
 def test_an_environment_that_a_site_declares_is_described_by_what_ran(tmp_path: Path):

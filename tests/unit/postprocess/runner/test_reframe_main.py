@@ -6,6 +6,14 @@ from pathlib import Path
 
 from tests.support.paths import ROOT
 
+
+def run(script: str, *words: str, **environment: str) -> str:
+    """What a script of Python prints that ends well."""
+    environment |= {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-c", script, *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
 SHOW = """
 import os, sys
 from reframe.utility import osext
@@ -18,10 +26,7 @@ print(osext.expandvars(sys.argv[1]), os.path.expandvars(sys.argv[1]), osext.expa
 def test_reframe_takes_a_path_as_it_is(tmp_path: Path) -> None:
     """``PLUMBLINE_HOME='/tmp/x$(touch F)'`` ran the command. Its own defaults are in the home directory."""
     path = f"/x$(touch {tmp_path}/run)`touch {tmp_path}/run`$HOME"
-    words = [sys.executable, "-c", SHOW, path]
-    home = {"HOME": "/home/me", "PATH": "/usr/bin:/bin"}
-    ended = subprocess.run(words, cwd=ROOT, env=home, capture_output=True, text=True, check=True)
-    assert ended.stdout == f"{path} {path} /home/me/.reframe\n"
+    assert run(SHOW, path, HOME="/home/me") == f"{path} {path} /home/me/.reframe\n"
     assert not (tmp_path / "run").exists()
 
 
@@ -44,9 +49,7 @@ print(paused(50) < 25, job.wait() == 0, paused(0.5) >= 0.5)
 
 
 def test_a_pause_ends_when_a_job_does_and_not_by_a_look_at_a_queue() -> None:
-    words = [sys.executable, "-c", PAUSES]
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert ended.stdout == "True\nTrue True True\n"
+    assert run(PAUSES) == "True\nTrue True True\n"
 
 
 VARIABLES = """
@@ -80,17 +83,9 @@ except TypeError as error:
 
 def test_a_class_has_variables_of_its_own(tmp_path: Path) -> None:
     """As with ReFrame's own copies."""
-    script = tmp_path / "classes.py"
+    script = tmp_path / "classes.py"  # ReFrame asks for the source of a class
     script.write_text(VARIABLES)
-    usual, quick = (
-        subprocess.run(
-            [sys.executable, str(script), *words],
-            env={"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for words in ([], ["quickly"])
-    )
+    start = f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')"
+    usual, quick = run(start), run(start, "quickly")
     assert usual == quick
     assert quick.startswith("['a'] ['a'] False\n['b'] ['b'] True\n['a', 'c'] ['a', 'c'] False\n")

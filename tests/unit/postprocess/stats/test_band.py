@@ -44,17 +44,12 @@ PERCENT = {10: 2.96, 20: 2.60, 30: 2.50}
 PER_MILLE = {5: 7.86, 10: 4.51, 20: 3.67, 30: 3.45}
 
 
-@pytest.mark.parametrize(("launches", "factor"), PERCENT.items())
-def test_the_slow_limit_at_one_percent_is_the_tabulated_one(launches, factor, monkeypatch):
+def test_limits_at_one_percent_and_one_per_mille_are_the_tabulated_ones(monkeypatch):
     monkeypatch.setattr("postprocess.stats.band.SLOW_ALPHA", 0.01)
-    known = reference(launches=launches)
-    assert factor_above(known, band.compute_band(known)) == pytest.approx(factor, abs=0.0051)
-
-
-@pytest.mark.parametrize(("launches", "factor"), PER_MILLE.items())
-def test_the_fast_limit_is_the_one_per_mille_prediction_limit(launches, factor):
-    known = reference(launches=launches)
-    assert factor_below(known, band.compute_band(known)) == pytest.approx(factor, abs=0.0051)
+    for table, factor in ((PERCENT, factor_above), (PER_MILLE, factor_below)):
+        some = {launches: reference(launches=launches) for launches in table}
+        found = {launches: factor(known, band.compute_band(known)) for launches, known in some.items()}
+        assert found == pytest.approx(table, abs=0.0051)
 
 
 @given(st.integers(min_value=10, max_value=200))
@@ -224,6 +219,8 @@ def test_a_limit_is_inside_in_both_directions(known):
     limits = band.compute_band(known)
     for value in (limits.lower, limits.upper, known.center):
         assert not limits.too_slow(value) and not limits.too_fast(value)
+    distance = abs(math.log(limits.slow_limit / known.center))
+    assert band.compute_slow_distance(known, limits) == pytest.approx(distance)
 
 
 TIMES = st.floats(min_value=1e-9, max_value=1e3)
@@ -238,16 +235,11 @@ def test_center_and_spread_are_those_of_the_logarithm(times):
     assert (reference.launches, reference.unit) == (len(times), "s")
 
 
-def test_one_launch_has_no_spread_and_is_provisional():
-    (reference,) = band.estimate_references({case(): [2e-6]})
-    assert (reference.center, reference.spread) == (pytest.approx(2e-6), 0.0)
-    assert reference.launches == 1 and reference.few_launches
-
-
-@pytest.mark.parametrize(("launches", "few"), [(9, True), (10, False)])
-def test_ten_launches_are_enough(launches, few):
-    (reference,) = band.estimate_references({case(): [1e-6] * launches})
-    assert reference.few_launches is few
+@pytest.mark.parametrize(("launches", "few"), [(1, True), (9, True), (10, False)])
+def test_ten_launches_are_enough_and_one_has_no_spread(launches, few):
+    (reference,) = band.estimate_references({case(): [2e-6] * launches})
+    assert (reference.center, reference.launches) == (pytest.approx(2e-6), launches)
+    assert reference.few_launches is few and reference.spread == pytest.approx(0.0, abs=1e-12)
 
 
 def test_cases_come_sorted():

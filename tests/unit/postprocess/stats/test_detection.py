@@ -83,11 +83,8 @@ def test_three_sessions_call_what_is_far_and_ten_what_is_just_beyond():
     assert (found.sessions, found.limit) == (3, limit(3))
     assert found.mean == pytest.approx(4 / 3 * far)
     assert detection.find_slow_run(REFERENCE, some(*[near] * (detection.LONGEST_RUN - 1))) is None
-    assert (
-        detection.find_slow_run(REFERENCE, some(*[near] * detection.LONGEST_RUN)).sessions
-        == detection.LONGEST_RUN
-    )
-    assert detection.find_slow_run(REFERENCE, some(*[near] * 30)).sessions == detection.LONGEST_RUN
+    for number in (detection.LONGEST_RUN, 30):
+        assert detection.find_slow_run(REFERENCE, some(*[near] * number)).sessions == detection.LONGEST_RUN
 
 
 @pytest.mark.parametrize("recovered", range(detection.LEAST_SESSIONS))
@@ -125,10 +122,8 @@ def test_the_chance_of_a_healthy_case_is_that_of_the_prediction_distribution():
     assert (known.deviation, known.degrees) == (pytest.approx(deviation), pytest.approx(19))
     assert known.screened(student.ppf(0.99, 19) * deviation) == pytest.approx(0.01, rel=1e-6)
     assert known.screened(0.1, 0.1) == 0.5
-    assert (detection.Scatter(0.0, 5.0).screened(0.1), detection.Scatter(0.0, 5.0).screened(0.1, 0.2)) == (
-        0.0,
-        1.0,
-    )
+    none = detection.Scatter(0.0, 5.0)
+    assert (none.screened(0.1), none.screened(0.1, 0.2)) == (0.0, 1.0)
     assert detection.compute_scatter(replace(SETTLED, launches=1, spread=0.0)) is None
 
 
@@ -212,23 +207,15 @@ def counts(course: tuple[bool, ...]) -> tuple[int, int]:
     return slow, fine
 
 
-def test_six_launches_decide_whatever_they_say():
+def test_six_launches_decide_whatever_they_say_and_passes_that_end_early_say_the_same():
     assert (detection.SLOW_TO_CONFIRM, detection.FINE_TO_CLEAR, detection.PASSES) == (5, 2, (2, 3, 1))
     for course in COURSES:
         slow, fine = counts(course)
         assert detection.is_decided(slow, fine)
         assert detection.is_cleared(fine) != (slow >= detection.SLOW_TO_CONFIRM)
-
-
-def test_passes_that_end_early_say_what_all_launches_would():
-    for course in COURSES:
-        assert detection.is_cleared(counts(course)[1]) == (sum(course) < detection.SLOW_TO_CONFIRM)
-
-
-def test_no_launch_is_made_in_vain():
-    """Two that are fine end it, and nothing condemns before five are slow."""
-    assert counts((False,) * MOST) == (0, 2)
-    assert counts((True,) * MOST) == (5, 0)
+        assert detection.is_cleared(fine) == (sum(course) < detection.SLOW_TO_CONFIRM)
+    # no launch is made in vain: two that are fine end it, and nothing condemns before five are slow
+    assert (counts((False,) * MOST), counts((True,) * MOST)) == ((0, 2), (5, 0))
     assert not detection.is_decided(detection.SLOW_TO_CONFIRM - 1, detection.FINE_TO_CLEAR - 1)
 
 
@@ -245,12 +232,9 @@ def test_arrays_are_decided_one_by_one():
     assert detection.is_cleared(np.array([1, 2])).tolist() == [False, True]
 
 
-HEALTHY = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
-
-
 def judged(times: float, size: int = 8, unit: str = SECONDS, **more) -> CaseResult:
     """A case that is so many times as slow as its reference."""
-    case = replace(HEALTHY, bytes=size)
+    case = replace(CASE, bytes=size)
     reference = Reference(case, **({"center": 1e-5, "spread": 0.03, "launches": 20} | more), unit=unit)
     value = reference.center * times if unit == SECONDS else reference.center / times
     return judge_case(case, Measurement(value, unit, value), reference)
@@ -268,7 +252,7 @@ def test_the_probability_is_that_of_the_prediction_limit(unit):
 @pytest.mark.parametrize(
     "result",
     [
-        CaseResult(HEALTHY, Verdict.SKIPPED, "no Spack"),
+        CaseResult(CASE, Verdict.SKIPPED, "no Spack"),
         judged(1.5, launches=1, spread=0.0),
         judged(1.5, launches=1, spread=0.0, exact=True),
         judged(1.5, spread=0.0),  # printed numbers that never differed
@@ -282,7 +266,7 @@ def test_what_nobody_knows_the_scatter_of_has_none(result):
 def test_q_is_that_of_benjamini_and_hochberg_in_any_order():
     times = [1.0, 1.2, 0.9, 1.05, 1.1]
     results = [judged(each, size) for size, each in zip((8, 16, 24, 32, 40), times, strict=True)]
-    results.insert(2, CaseResult(replace(HEALTHY, bytes=48), Verdict.CRASHED, "signal 11"))
+    results.insert(2, CaseResult(replace(CASE, bytes=48), Verdict.CRASHED, "signal 11"))
     told = detection.add_q_values(results)
     assert [replace(result, q=None) for result in told] == results
     known = sorted(

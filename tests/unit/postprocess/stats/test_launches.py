@@ -135,15 +135,6 @@ def test_the_steady_time_is_that_of_the_fastest_quarter_whatever_slows_the_other
     assert launches.summarise_trials(trials[:13]).steady == 10.0
 
 
-@pytest.mark.parametrize(
-    ("m", "removed"), [(9, 0), (10, 1), (14, 1), (19, 1), (20, 2), (30, 3), (50, 5), (100, 10)]
-)
-def test_the_cap_is_a_tenth_of_the_data_rounded_down(m, removed):
-    fast = np.ones(m // 2 + 1)
-    trials = np.concatenate([[1.0], fast, np.full(m - fast.size, 5.0)])
-    assert launches.summarise_trials(trials).removed == removed
-
-
 def test_a_spike_is_above_the_threshold_not_at_it():
     at = np.array([1.0] + [5.0] * 19 + [9.0])
     above = np.array([1.0] + [5.0] * 19 + [np.nextafter(9.0, 10.0)])

@@ -43,12 +43,9 @@ def verdicts(some, looks=LOOKS):
 
 @pytest.mark.parametrize(
     ("shift", "spread", "verdict"),
-    [
-        *((0.0, 0.01, PairedVerdict.SAME), (0.01, 0.002, PairedVerdict.SAME)),  # within the margin
-        *((0.2, 0.01, PairedVerdict.SLOWER), (-0.2, 0.01, PairedVerdict.FASTER)),
-    ],
+    [(0.0, 0.01, "same"), (0.01, 0.002, "same"), (0.2, 0.01, "slower"), (-0.2, 0.01, "faster")],
 )
-def test_what_is_plain_is_said(shift: float, spread: float, verdict: PairedVerdict) -> None:
+def test_what_is_plain_is_said(shift: float, spread: float, verdict: str) -> None:
     assert set(verdicts(cases(shift, spread))) == {verdict}
 
 
@@ -208,7 +205,6 @@ def test_pairs_that_are_said_to_decide_do() -> None:
     assert found == pytest.approx(0.03, rel=0.15)
 
 
-MARGIN = math.log(1.05)
 CASE = Case("s", "cpu", "mpich-5", "mpicost", "bcast", 0, "evict", "barrier", 2, 2, 8)
 
 
@@ -219,13 +215,7 @@ def judge(difference: float, deviation: float = 0.02, **more: bool) -> PairedVer
 
 
 @pytest.mark.parametrize(
-    ("difference", "verdict"),
-    [
-        (0.0, PairedVerdict.UNDECIDED),
-        (0.05, PairedVerdict.UNDECIDED),
-        (0.2, PairedVerdict.SLOWER),
-        (-0.2, PairedVerdict.FASTER),
-    ],
+    ("difference", "verdict"), [(0.0, "undecided"), (0.05, "undecided"), (0.2, "slower"), (-0.2, "faster")]
 )
 def test_only_what_lies_beyond_the_noise_of_sessions_is_called(difference, verdict) -> None:
     assert judge(difference) == verdict

@@ -13,7 +13,14 @@ from scipy.special import polygamma
 from postprocess.model.case import Case
 from postprocess.model.reference import Prior, Reference
 from postprocess.stats.band import SLOW_ALPHA, compute_band, estimate_references
-from postprocess.stats.priors import LEAST_GROUP_SIZE, MOST_DEGREES, add_priors, estimate_prior, invert_trigamma
+from postprocess.stats.priors import (
+    LEAST_GROUP_SIZE,
+    MOST_DEGREES,
+    add_priors,
+    estimate_prior,
+    find_stored_prior,
+    invert_trigamma,
+)
 from tests.support.factories.launch import case
 
 CENTER = 1e-5
@@ -69,6 +76,15 @@ def test_a_case_without_spread_says_nothing_and_is_given_that_of_its_kin():
     found = add_priors(known)[rounded]
     assert found.prior == estimate_prior([known[each] for each in others])
     assert 0.015 < found.moderated[0] < 0.025
+
+
+def test_sessions_of_an_unknown_state_of_the_caches_have_the_widest_prior_of_their_sizes():
+    table = {("evict", 0): Prior(0.01, 5), ("flush", 0): Prior(0.02, 5), ("flush", 10_000): Prior(0.5, 5)}
+    small, large = case("bcast", 8), case("bcast", 10_000)
+    assert find_stored_prior(table, replace(small, cache="evict")).spread == 0.01
+    assert find_stored_prior(table, replace(small, cache="rotate")).spread == 0.02
+    assert find_stored_prior({("evict", 0): Prior(0.01, 5)}, large).spread == 0.01  # of any size
+    assert find_stored_prior({}, large) is None
 
 
 def test_single_launches_say_nothing_of_a_spread():
