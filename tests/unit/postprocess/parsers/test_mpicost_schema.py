@@ -127,7 +127,7 @@ def test_the_pairs_of_another_round_are_refused(refused, processes, peers):
     ("which", "changes", "said"),
     [
         (1, {"a": 0, "b": 5}, "one of them is there twice"),
-        (2, {"median": 1e-6}, "'median' is no key of a pair"),
+        (2, {"median": 1e-6}, "'median' is not a key of a pair"),
     ],
 )
 def test_no_pair_is_there_twice_or_has_more_keys(refused, which, changes, said):
