@@ -111,7 +111,7 @@ def mark_alarm(path: Path, session: str, key: str, word: str) -> None:
     nights = {night.session: night for night in read_alarm_log(path)}
     if session not in nights:
         last = ", ".join(sorted(nights)[-3:]) or "none"
-        raise UsageError(f"{session}: is no session of {path}; the last ones are {last}")
+        raise UsageError(f"{session}: is not a session of {path}; the last ones are {last}")
     if key not in nights[session].regressed:
         alarms = ", ".join(sorted(nights[session].regressed)[:3]) or "none"
         raise UsageError(f"{key}: was no alarm of session {session}, which had {alarms}")

@@ -149,8 +149,8 @@ HOW_TO_READ = (
     f"first night. Both are reported from {drift.LEAST:.0%} on.",
     "Of 1,000 healthy cases over 60 nights, fewer than two are reported; some 25 if the machine itself drifts "
     "over days. p bounds the probability that such noise causes a change anywhere in the series.",
-    "Faster is no failure: look whether the reference is stale. A new reference, or a new MPI library, begins "
-    "a new epoch.",
+    "Faster is not a failure: look whether the reference is stale. A new reference or MPI library begins a new "
+    "epoch.",
 )
 
 

@@ -26,7 +26,7 @@ COMPRESSED = (
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"PK\x03\x04", "zip"),
 )
-FIX = "it is no archive of ./plumbline offer seal"
+FIX = "it is not an archive of ./plumbline offer seal"
 ANEW = "ask for the archive as it was sealed"
 
 
@@ -130,7 +130,7 @@ def is_plain(name: str) -> bool:
 
 
 def _describe_odd(path: Path, name: str) -> str:
-    return f"{path}: {name[:200]!r} is no plain file below it; do not open it"
+    return f"{path}: {name[:200]!r} is not a plain file below it; do not open it"
 
 
 def _walk(path: Path, data: bytes) -> Iterator[PackedFile]:

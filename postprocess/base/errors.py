@@ -64,4 +64,4 @@ def choose_environment(option: str, word: str, known: Sequence[str]) -> str:
     families = {name.rpartition("-")[0]: name for name in known}
     near = find_near_word(word, known) or families.get(find_near_word(word, families), "")
     fix = f"did you mean {near}?" if near else f"choose from {', '.join(known)}"
-    raise UsageError(f"{option} {word}: is no environment here; {fix}")
+    raise UsageError(f"{option} {word}: is not an environment here; {fix}")

@@ -39,7 +39,7 @@ def open_regular(path: Path) -> BinaryIO:
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            words = [name for is_kind, name in NO_FILES if is_kind(mode)] + ["is no regular file"]
+            words = [name for is_kind, name in NO_FILES if is_kind(mode)] + ["is not a regular file"]
             raise OSError(errno.EINVAL, " ".join(words), str(path))
         return os.fdopen(descriptor, "rb")
     except BaseException:

@@ -221,9 +221,9 @@ def read_manifest(folder: Path) -> dict[str, str]:
         raise UsageError(f"{folder / MANIFEST}: names more than {MOST_FILES} files; seal it anew")
     if not all(map(LINE.fullmatch, lines[:-1])) or lines[-1]:
         number = next((n for n, line in enumerate(lines, 1) if not LINE.fullmatch(line)), 1)
-        raise UsageError(f"{folder / MANIFEST}: line {number}: is no SHA-256 and name; seal it anew")
+        raise UsageError(f"{folder / MANIFEST}: line {number}: is not a SHA-256 and a name; seal it anew")
     if odd := next((line for line in lines if not line.isprintable()), ""):
-        raise UsageError(f"{folder / MANIFEST}: {odd[66:]!r} is no name of a file; seal it anew")
+        raise UsageError(f"{folder / MANIFEST}: {odd[66:]!r} is not a name of a file; seal it anew")
     codes = {line[66:]: line[:64] for line in lines[:-1]}
     if len(codes) < len(lines) - 1:
         raise UsageError(f"{folder / MANIFEST}: names a file twice; seal it anew")
@@ -237,7 +237,7 @@ def read_manifest_text(folder: Path) -> str:
     except OSError as error:
         raise UsageError(f"{folder / MANIFEST}: {error.strerror}; it is not sealed") from None
     except ValueError:
-        raise UsageError(f"{folder / MANIFEST}: is no text in UTF-8; seal it anew") from None
+        raise UsageError(f"{folder / MANIFEST}: is not text in UTF-8; seal it anew") from None
 
 
 def compute_root(folder: Path) -> str:

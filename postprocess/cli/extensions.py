@@ -51,7 +51,7 @@ def _find_installed() -> Iterator[Extension]:
     for point in entry_points(group=GROUP):
         try:
             found = point.load()
-            problem = "" if isinstance(found, Extension) else "is no Extension"
+            problem = "" if isinstance(found, Extension) else "is not an Extension"
         except Exception as error:  # whatever the package of others does
             found, problem = None, f"{type(error).__name__}: {error}"
         if problem:

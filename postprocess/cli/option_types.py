@@ -33,7 +33,7 @@ def parse_routines(text: str) -> list[str]:
         if not may_be_routine(word):
             near = propose_routine(word)
             fix = f"did you mean {near}?" if near else "./plumbline list shows them"
-            raise argparse.ArgumentTypeError(f"{word!r} is no routine of any check; {fix}")
+            raise argparse.ArgumentTypeError(f"{word!r} is not a routine of any check; {fix}")
     return words
 
 
@@ -81,7 +81,7 @@ def parse_with_unit(text: str, units: Mapping[str, int], small: int = 1) -> int:
         raise argparse.ArgumentTypeError(f"{text!r}: the unit is none of {', '.join(units)}")
     number = Decimal(match["number"]) * factor / small
     if number != number.to_integral_value():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number in the unit of this option")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number in the unit of this option")
     return parse_count(str(int(number)))
 
 

@@ -165,7 +165,7 @@ class Parser(argparse.ArgumentParser):
             guessed = GUESSED.get(str(value), "")
             if guessed.partition(" ")[0] in known:
                 proposed = f"did you mean {guessed}?"
-            what = f"{value!r} is no command"
+            what = f"{value!r} is not a command"
             raise argparse.ArgumentError(None, f"{what}; {proposed}" if proposed else what)
         what = f"{value!r} is none of {', '.join(known)}"
         raise argparse.ArgumentError(action, f"{what}; {proposed}" if proposed else what)

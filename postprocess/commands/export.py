@@ -116,7 +116,7 @@ def encode_lists(frame: pl.DataFrame) -> pl.DataFrame:
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
     """Open where to write: standard output, or a file that gets its name only once it is whole.
 
-    A link stays, and so does what is no regular file, such as a pipe: that is written to as it is.
+    A link stays, and so does what is not a regular file, such as a pipe: that is written to as it is.
 
     :raises UsageError: for a folder.
     """

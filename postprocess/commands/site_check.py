@@ -103,7 +103,7 @@ def show_costs(
     if others:
         more = estimate_night_cost(others, known)
         sums = f"{plural(more.cases, 'case')} in {plural(more.launches, 'launch', 'es')}"
-        progress.say(f"checks that are no part of a night: {sums}")
+        progress.say(f"checks that are not part of a night: {sums}")
 
 
 def repeat_for_calibration(night: Sequence[PlannedLaunch]) -> list[PlannedLaunch]:

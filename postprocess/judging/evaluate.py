@@ -58,7 +58,7 @@ def judge_case(
     result = CaseResult(
         case,
         Verdict.INCORRECT,
-        f"{value} {unit} is no result of a measurement",
+        f"{value} {unit} is not a result of a measurement",
         unit=unit,
         summary=measured.summary,
         figures=measured.figures,

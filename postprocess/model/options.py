@@ -148,7 +148,7 @@ def check_choice(choice: Mapping[str, Any]) -> None:
     """
     for name, value in choice.items():
         if name not in KINDS:
-            raise ValueError(f"choice.{name}: is no setting of a check")
+            raise ValueError(f"choice.{name}: is not a setting of a check")
         kind, several = KINDS[name]
         values = value if several and type(value) is list else [value]
         if (several and type(value) is not list) or any(type(entry) is not kind for entry in values):

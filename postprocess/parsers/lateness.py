@@ -85,7 +85,7 @@ def _parse_interruptions(entry: JsonObject, key: str) -> tuple[Interruption, ...
         return ()
     pairs = entry.get(key, list)
     if not 0 < len(pairs) <= MOST_KEPT or not all(_is_pair(pair) for pair in pairs):
-        raise ValueError(f"{entry.within}{key}: is no list of at most {MOST_KEPT} pairs of numbers above 0")
+        raise ValueError(f"{entry.within}{key}: is not a list of at most {MOST_KEPT} pairs of numbers above 0")
     if any(earlier[0] > later[0] for earlier, later in pairwise(pairs)):
         raise ValueError(f"{entry.within}{key}: are not in order of time")
     return tuple((float(when), float(took)) for when, took in pairs)
@@ -95,7 +95,7 @@ def _parse_reach(entry: JsonObject, hosts: int) -> tuple[tuple[float, float], ..
     trips = entry.get("reach", list)
     if len(trips) != hosts or not all(_is_pair(trip) for trip in trips):
         raise ValueError(
-            f"{entry.within}reach: {format_external(trips)} is no pair of times for each of {hosts} hosts"
+            f"{entry.within}reach: {format_external(trips)} is not a pair of times for each of {hosts} hosts"
         )
     return tuple((float(small), float(large)) for small, large in trips)
 

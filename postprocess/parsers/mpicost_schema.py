@@ -232,7 +232,7 @@ def check_places(entry: JsonObject) -> None:
     for rank in ranks:
         for key in ("cpus", "core"):
             if key in rank.fields and not CPUS.fullmatch(rank.get(key, str)):
-                raise ValueError(f"ranks: {format_external(rank.fields[key])} is no list of CPUs")
+                raise ValueError(f"ranks: {format_external(rank.fields[key])} is not a list of CPUs")
 
 
 def _check_node_facts(entry: JsonObject, hosts: int) -> None:
@@ -431,7 +431,7 @@ def _pair(entry: JsonObject, processes: int, trials: int) -> PairTime:
     if not a < b < processes:
         raise ValueError(f"pairs: {a} and {b} are no two of {processes} ranks in ascending order")
     if unknown := sorted(set(entry.fields) - {"a", "b", "t"}):
-        raise ValueError(f"pairs: {format_external(unknown[0])} is no key of a pair")
+        raise ValueError(f"pairs: {format_external(unknown[0])} is not a key of a pair")
     return PairTime(a, b, entry.series("t", trials, zero=False))
 
 

@@ -212,7 +212,7 @@ def parse_expected_row(path: Path, number: int, cell: Mapping[str, str], today: 
     """Parse one row. Raises ValueError, ``column: what is wrong; fix``."""
     for key in KEYS:
         if not PATTERN.fullmatch(cell[key]):
-            raise ValueError(f"{key}: {format_external(cell[key])} is no pattern; write * for any")
+            raise ValueError(f"{key}: {format_external(cell[key])} is not a pattern; write * for any")
     if all(is_any(cell[key]) for key in KEYS):
         raise ValueError("fits every case, as if nothing were measured; name some")
     if all(is_any(cell[key]) for key in NAMING):

@@ -176,7 +176,7 @@ def _times(told: Mapping[str, Any]) -> Iterator[str]:
         if number > 1:
             yield f"sessions: {name} is there {number} times; leave it once"
         if began is None:
-            yield f"sessions: {name!r} is no session's name; correct it"
+            yield f"sessions: {name!r} is not a session's name; correct it"
         elif made and began > made:
             yield f"date_utc: {told['date_utc']} is before its session {name} began; correct it"
 

@@ -413,7 +413,7 @@ def format_again(group: CaseGroup, number: int, summary: SessionSummary) -> str:
 
 
 def split_command(command: str) -> list[str]:
-    """Split a command into its words; into none if it is no command."""
+    """Split a command into its words; into none if it is not a command."""
     try:
         return shlex.split(command)
     except ValueError:

@@ -47,7 +47,7 @@ HOW_TO_READ = (
     "The headline, the mean of the papers without spikes (more than 1.8 medians, at most a tenth of the "
     "trials), has a limit of its own, for slow trials that are few.",
     "A result is provisional if one night could not have detected even twice the time. Fast means suspiciously "
-    "far below the band, and is no failure.",
+    "far below the band, and is not a failure.",
     "Slowdown is how many times as slow as its reference a case is, for times and bandwidths alike: above 1 is "
     "worse. The limit is the smallest slowdown that one night calls with 90% probability.",
     "1 kB is 1000 bytes, 1 KiB 1024, 1 MB/s a million bytes per second.",

@@ -256,7 +256,7 @@ def load_summary(path: Path) -> SessionSummary:
     except OSError as error:
         raise SummaryError(f"{path}: {error.strerror}; {FIX}") from None
     except ValueError as error:
-        what = "is no JSON: " if isinstance(error, json.JSONDecodeError) else ""
+        what = "is not JSON: " if isinstance(error, json.JSONDecodeError) else ""
         raise SummaryError(f"{path}: {what}{error}; {FIX}") from None
     return parse_summary(document, str(path))
 

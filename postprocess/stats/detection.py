@@ -258,7 +258,7 @@ def compute_slow_probability(result: CaseResult) -> float | None:
         return None
     chance = scatter.screened(math.log(compute_slowdown(result.value, result.reference, result.unit)))
     if not 0 <= chance <= 1:
-        raise ValueError(f"{chance} is no probability")
+        raise ValueError(f"{chance} is not a probability")
     return chance
 
 

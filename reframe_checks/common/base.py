@@ -93,7 +93,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         super().__init_subclass__(**kwargs)
         lacking = [] if family else [name for name in cls.must_define if not has_definition(cls, name)]
         if lacking:
-            fix = "see the docstring of LaunchCheck, or say family=True if it is no check itself"
+            fix = "see the docstring of LaunchCheck, or say family=True if it is not a check itself"
             raise TypeError(f"check {cls.__name__}: {', '.join(lacking)}: not defined; {fix}")
 
     #: Name of the program in every case: ``mpicost``.

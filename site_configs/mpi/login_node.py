@@ -87,7 +87,7 @@ def note_other_modules(
     if resembling := sorted(listing.resembling, key=lambda name: "mpi" not in name.partition("/")[0]):
         more = f" and {len(resembling) - MOST_TOLD} more" if len(resembling) > MOST_TOLD else ""
         names = ", ".join(resembling[:MOST_TOLD])
-        yield f"modules with MPI in their names, which are no MPIs known here: {names}{more}"
+        yield f"modules with MPI in their names, which are not MPIs known here: {names}{more}"
 
 
 def find_cray_mpi(environment: Mapping[str, str]) -> list[Candidate]:

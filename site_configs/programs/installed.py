@@ -164,7 +164,7 @@ def describe_missing_executables(program: str, folder: str) -> str:
     """Describe what is wrong with a declared folder on the machine that has it; empty if nothing is."""
     path = Path(folder)
     if not path.is_dir():
-        return f"{folder}: is no folder"
+        return f"{folder}: is not a folder"
     name = INSTALLABLE[program].sample
     executables = list_executables(path, name)
     if not executables:

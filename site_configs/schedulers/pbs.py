@@ -207,7 +207,7 @@ def memory(told: Mapping[str, str]) -> int:
     text = told.get(MEMORY) or (status[1] if status else "0b")
     match = SIZE.fullmatch(text)
     if not match:
-        raise ValueError(f"{text[:20]!r} is no size")
+        raise ValueError(f"{text[:20]!r} is not a size")
     return int(match[1]) * UNITS[match[2].lower()]
 
 

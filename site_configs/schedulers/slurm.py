@@ -116,7 +116,7 @@ def parse_whole(text: str, unlimited: Sequence[str] = ()) -> int:
     try:
         return int(text.removesuffix("+"))
     except ValueError:
-        raise ValueError(f"{text[:20]!r} is no number") from None
+        raise ValueError(f"{text[:20]!r} is not a number") from None
 
 
 def seconds(text: str) -> int:
@@ -125,7 +125,7 @@ def seconds(text: str) -> int:
         return 0
     match = DURATION.fullmatch(text)
     if not match:
-        raise ValueError(f"{text[:20]!r} is no duration")
+        raise ValueError(f"{text[:20]!r} is not a duration")
     days, *clock = match.groups()
     numbers = [int(number) for number in clock if number is not None]
     if days is None:  # minutes come first unless there are hours too

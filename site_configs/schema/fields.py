@@ -286,4 +286,4 @@ def find_pattern_faults(hostnames: Sequence[str]) -> Iterator[str]:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
             fix = r"write a regular expression, as in r'login\d+'"
-            yield f"hostnames: {pattern!r} is no pattern ({error}); {fix}"
+            yield f"hostnames: {pattern!r} is not a pattern ({error}); {fix}"

@@ -163,7 +163,7 @@ class Reader:
         try:
             configuration = runpy.run_path(str(self.path)).get("site_configuration")
         except SyntaxError as error:
-            self.fault(error.lineno or 0, f"is no Python: {error.msg}")
+            self.fault(error.lineno or 0, f"is not Python: {error.msg}")
         except (Exception, SystemExit) as error:
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno or 0 for frame in frames if frame.filename == str(self.path)]

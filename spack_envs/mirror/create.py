@@ -84,7 +84,7 @@ def open_manifest(folder: Path) -> Manifest:
     except OSError as error:
         raise UsageError(f"{error.filename}: {error.strerror}; name another directory") from None
     if others and not (folder / NAME).exists():
-        raise UsageError(f"{folder}: is not empty and no mirror; name another directory")
+        raise UsageError(f"{folder}: is neither empty nor a mirror; name another directory")
     if others:
         before = manifest.read_manifest(folder)
         manifest.check_python(folder, before)

@@ -106,7 +106,7 @@ def decode_manifest(data: bytes) -> Manifest:
     parts: dict[str, Any] = {key: read_part_list(text, key, kind) for key, kind in PARTS.items()}
     words = {key: read_word(text, key) for key in ("python", "platform")}
     if odd := sorted(set(text) - {"schema", *parts, *words}):
-        raise ValueError(f"{odd[0]}: is no key of a manifest")
+        raise ValueError(f"{odd[0]}: is not a key of a manifest")
     check_files(parts["files"])
     check_releases(parts["releases"], parts["files"])
     check_replaced(parts["replaced"])
@@ -206,7 +206,7 @@ def read_manifest(folder: Path) -> Manifest:
             raise ValueError("is too large")
         return decode_manifest(data)
     except FileNotFoundError:
-        raise MirrorError(f"{folder}: is no mirror (it has no {NAME}); {again}") from None
+        raise MirrorError(f"{folder}: is not a mirror (it has no {NAME}); {again}") from None
     except OSError as error:
         raise MirrorError(f"{path}: {error.strerror}; {again}") from None
     except ValueError as error:

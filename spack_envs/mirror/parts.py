@@ -256,7 +256,7 @@ def check_given(given: Mapping[str, GivenSource], wanted: Sequence[WantedSource]
         commit = by_name[package].commit
         if commit and not spack_mirror.read_commit(source.place, commit):
             raise UsageError(
-                f"--source {package}={source.place}: is no git repository with the commit {commit} "
+                f"--source {package}={source.place}: is not a git repository with the commit {commit} "
                 "that the recipe asks for"
             )
 

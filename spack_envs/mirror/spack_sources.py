@@ -91,7 +91,7 @@ def prepare_substitute(given: GivenSource, wanted: WantedSource) -> tuple[bytes,
     if given.place.is_dir():
         commit = read_commit(given.place, given.revision)
         if not commit:
-            raise provide.FetchError(f"{given.place}: is no git repository with {given.revision}")
+            raise provide.FetchError(f"{given.place}: is not a git repository with {given.revision}")
         data = pack_commit(given.place, commit, f"{wanted.package}-{wanted.version}")
         return data, f"a git copy (commit {commit[:12]})"
     try:

@@ -423,7 +423,7 @@ def test_nothing_is_installed_from_a_mirror_that_does_not_verify(mirrored: Mirro
     mirrored.describe(python="2.7")
     line("its wheels are for Python 2.7 on ")
     (mirrored.mirror / NAME).unlink()
-    line("is no mirror")
+    line("is not a mirror")
 
 
 def test_a_mirror_that_lacks_a_package_is_told_from_a_missing_index(mirrored: Mirrored):

@@ -108,8 +108,8 @@ def build_skew_table(measured: PaperMeasurements, skews: Skews) -> TextTable:
         (
             "skew: from the first start of a process to the last, the median of the trials; the least size of "
             "each routine at the most processes",
-            "who leaves the barrier first waits for the others in its own time: at most the skew is no part of "
-            "the call; with --sync window all begin by a common clock",
+            "who leaves the barrier first waits for the others in its own time: at most the skew is not part "
+            "of the call; with --sync window all begin by a common clock",
         ),
     )
 

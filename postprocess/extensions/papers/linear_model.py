@@ -67,7 +67,7 @@ class Growth:
             found.append((-factor if match[1] == "-" else factor, match[3] or ""))
             at = match.end()
         if not text or at < len(text):
-            raise ValueError(f"{text!r} is no sum of numbers, p and ceil(log2 p); write 3+8*ceil(log2 p)")
+            raise ValueError(f"{text!r} is not a sum of numbers, p and ceil(log2 p); write 3+8*ceil(log2 p)")
         return cls(text, tuple(found))
 
     def at(self, processes: int) -> float:

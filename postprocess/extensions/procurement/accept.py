@@ -331,7 +331,7 @@ def check_copies(folder: Path) -> Iterator[Violation]:
         there = (folder / part).iterdir() if (folder / part).is_dir() else ()
         for path in sorted(each for each in there if each.name not in known):
             place = path.relative_to(folder).as_posix()
-            yield Violation(Code.FILE_UNCHECKED, place, "is no file of an acceptance")
+            yield Violation(Code.FILE_UNCHECKED, place, "is not a file of an acceptance")
 
 
 def compare_protocol(

@@ -87,7 +87,7 @@ def hash_source(suite: Path) -> str:
 
 
 def list_changed_files(patch: Path) -> list[str] | None:
-    """List the files of which a patch changes lines; None if it is no unified diff.
+    """List the files of which a patch changes lines; None if it is not a unified diff.
 
     :raises UsageError: if git is not there
     """
@@ -193,7 +193,7 @@ def check_patches(sources: OfferSources) -> Iterator[Violation]:
             continue
         changed = list_changed_files(path)
         if changed is None:
-            yield Violation(Code.PATCH_VOID, place, "is no unified diff")
+            yield Violation(Code.PATCH_VOID, place, "is not a unified diff")
         elif not any(is_of_program(patch.program, name) for name in changed):
             yield Violation(Code.PATCH_VOID, place, f"changes no line of {patch.program}")
 

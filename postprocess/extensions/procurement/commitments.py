@@ -193,7 +193,7 @@ def take_form(
         row = known.pop(str(each.filled[0]), None)
         place = f"{name}, line {each.line}"
         if row is None:
-            wrong.append(Violation(Code.FORM_ALTERED, place, f"{each.filled[0]}: is no row, or twice"))
+            wrong.append(Violation(Code.FORM_ALTERED, place, f"{each.filled[0]}: is not a row, or twice"))
             continue
         for head, ours, theirs in zip(form_rows.FILLED, row.cells(), each.filled, strict=True):
             if not is_same_cell(ours, theirs):
@@ -238,7 +238,7 @@ def take_row(
             told = "a formula that was not computed" if cell is None else repr(cell)
             point = spreadsheet.read_decimal_comma(cell) if isinstance(cell, str) else cell
             fix = f"; write {point}" if point != cell else ""
-            what = f"{name}: {told} is no value{fix}"
+            what = f"{name}: {told} is not a value{fix}"
             wrong.append(Violation(Code.COMMITMENT_IMPOSSIBLE, place, what))
         else:
             numbers[name] = form_rows.take(number, row.unit)

@@ -245,7 +245,7 @@ def read_xlsx(path: Path, data: bytes) -> list[TypedRow]:
         values, formulas = (list_rows(book["offer"]) for book in books)
     except Exception as error:  # whatever a damaged archive, XML or style brings
         raise UsageError(
-            f"{path}: {type(error).__name__}: is no form; save it as .xlsx or CSV, or write it anew"
+            f"{path}: {type(error).__name__}: is not a form; save it as .xlsx or CSV, or write it anew"
         ) from None
     check_heads(path, [cell.value for cell in values[0]] if values else [])
     place = COLUMNS.index("projected")

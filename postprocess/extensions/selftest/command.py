@@ -148,7 +148,7 @@ def list_nights(begun: SelftestHeader) -> list[InjectionNight]:
     :raises UsageError: for an unknown plant, and one that slows none of its cases.
     """
     if strange := list_unknown_injections(begun.plants):
-        raise UsageError(f"{strange[0]}: is no plant; choose from {', '.join(INJECTION_KINDS)}")
+        raise UsageError(f"{strange[0]}: is not a plant; choose from {', '.join(INJECTION_KINDS)}")
     cases = [Case.from_key(key) for key in begun.keys]
     plants = [INJECTION_KINDS[name] for name in begun.plants]
     return schedule_nights(cases, plants, begun.times, begun.unchanged, begun.seed)

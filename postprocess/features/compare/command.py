@@ -146,7 +146,7 @@ def parse_plant(text: str) -> str:
     if not routine and not INJECTION_KINDS[name].everything:
         raise argparse.ArgumentTypeError(f"{text!r} names no routine: {name}:bcast")
     if routine and not list_mpi_functions(routine):
-        raise argparse.ArgumentTypeError(f"{routine!r} is no routine that can be delayed: {name}:bcast")
+        raise argparse.ArgumentTypeError(f"{routine!r} is not a routine that can be delayed: {name}:bcast")
     return text
 
 

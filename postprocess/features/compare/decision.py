@@ -148,13 +148,13 @@ def waive(asked: CaseWaiver, left: Sequence[ComparedCase], today: date) -> CaseW
 def require_pattern(pattern: str) -> None:
     """Require a pattern that names a routine or an environment: one for everything is no waiver.
 
-    :raises UsageError: if it does not, or is no pattern
+    :raises UsageError: if it does not, or is not a pattern
     """
     parts = spread_pattern(pattern)
     form = "partition/program/routine/variant/layout/bytes"
     if len(parts) != PARTS or not all(map(PART.fullmatch, parts)):
         raise UsageError(
-            f"--waive {pattern}: is no pattern of {form}; write * for any, at the end for the rest"
+            f"--waive {pattern}: is not a pattern of {form}; write * for any, at the end for the rest"
         )
     environment = parts[0].partition(":")[2]
     if is_any(parts[ROUTINE]) and is_any(environment):

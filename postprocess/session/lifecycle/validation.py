@@ -277,7 +277,7 @@ def describe_unverifiable(measured: Sequence[FinishedLaunch]) -> Iterator[str]:
         if names:
             yield f"data not verified: {program} verifies none of {', '.join(sorted(names))}"
     for program, names in sorted(blind.items()):
-        yield f"data not verified: {program} of {', '.join(sorted(names))} (binary without CHECK)"
+        yield f"data not verified: {program} of {', '.join(sorted(names))} (its executables cannot verify it)"
 
 
 def remember_verified(

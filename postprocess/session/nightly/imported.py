@@ -119,11 +119,11 @@ def explain_no_report(path: Path) -> str:
     except ValueError:
         if text[0] == "{" and not text.endswith("}"):
             return "is cut off; ReFrame was ended while it wrote it, or the disk was full: name another"
-        return "is no report of ReFrame's, and no JSON; name a --report-file"
+        return "is not a report of ReFrame's, and no JSON; name a --report-file"
     about = document.get("session_info") if isinstance(document, dict) else None
     version = about.get("version") if isinstance(about, dict) else None
     if not isinstance(version, str):
-        return "is no report of ReFrame's; name a --report-file"
+        return "is not a report of ReFrame's; name a --report-file"
     if list(map(int, re.findall(r"\d+", version)[:3])) < list(OLDEST_REFRAME):
         oldest = ".".join(map(str, OLDEST_REFRAME))
         return f"is a report of ReFrame {sanitize_line(version)}; run the checks with {oldest} or newer"

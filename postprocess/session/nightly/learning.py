@@ -273,7 +273,7 @@ def refuse_lesson(lesson: Lesson, causes: Sequence[str], others: float | None) -
 
 
 def list_recent(ledger: Sequence[CalibrationLaunch]) -> set[str]:
-    """List the cases whose last launch is so recent that this night is no session of its own."""
+    """List the cases whose last launch is so recent that this night is not a session of its own."""
     now = datetime.now(timezone.utc)
     found: set[str] = set()
     for launch in ledger:

@@ -60,9 +60,9 @@ FULL = {
 }
 SELECTIONS = {
     ("--environment", "no-such-mpi"): plants(
-        "use", "an environment that is not there", "`--environment`", "", 2, "is no environment here; "),
+        "use", "an environment that is not there", "`--environment`", "", 2, "is not an environment here; "),
     ("--routine", "no_such_routine"): plants(
-        "use", "a routine that is not there", "`--routine`", "", 2, "is no routine of any check"),
+        "use", "a routine that is not there", "`--routine`", "", 2, "is not a routine of any check"),
     ("--processes", "1024"): plants(
         "use", "more processes than there are cores", "`--processes`", "", 2, "matches no case"),
 }

@@ -158,7 +158,7 @@ def read_dossiers_header(directory: Path) -> DossiersHeader:
     try:
         begun = read_record(path, DossiersHeader)
         if unknown := sorted({*begun.plants} - INJECTION_KINDS.keys()):
-            raise ValueError(f"plants: {unknown[0]} is no plant")
+            raise ValueError(f"plants: {unknown[0]} is not a plant")
         for key in begun.keys:
             Case.from_key(key)
     except OSError as error:

@@ -65,13 +65,13 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     ],
 )
 def test_it_is_refused_by_name(odd: Path, read: Callable[[Path], object], error: type[Exception]):
-    with pytest.raises(error, match="is no regular file") as refused:
+    with pytest.raises(error, match="is not a regular file") as refused:
         read(odd)
     assert str(odd) in str(refused.value)
 
 
 @plants("files", "a pipe or an endless device in the place of a file",
-        "a report that is imported", "", 2, "is no regular file; name a report")  # fmt: skip
+        "a report that is imported", "", 2, "is not a regular file; name a report")  # fmt: skip
 def test_it_is_no_report_to_import(odd: Path, declared: Declared) -> None:
     with declared.raises(UsageError):
         read_imported_tests(odd)

@@ -228,7 +228,7 @@ def lint_rules(path: Path) -> tuple[Rules | None, list[RuleFault]]:
         fix = f"./plumbline offer new {path} writes one"
         raise UsageError(f"{path}: {error.strerror}; {fix}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path}: is no UTF-8 text; write it as such") from None
+        raise UsageError(f"{path}: is not UTF-8 text; write it as such") from None
     return lint_text(text)
 
 
@@ -267,7 +267,7 @@ def find_head_faults(rules: Rules) -> Iterator[tuple[str, str]]:
     if words := [word for word in rules.tell if word not in TOLD]:
         yield "tell", f"{words[0]!r} is none of {', '.join(TOLD)}"
     if words := [word for word in rules.one_row_with if word not in MPIS[1:]]:
-        yield "one_row_with", f"{words[0]!r} is no family of MPIs: {', '.join(MPIS[1:])}"
+        yield "one_row_with", f"{words[0]!r} is not a family of MPIs: {', '.join(MPIS[1:])}"
     if BASELINE not in rules.category:
         yield "category", "has no baseline; write [category.baseline]"
     for name in rules.category:
@@ -355,7 +355,7 @@ def find_own_faults(case: RuleCase) -> Iterator[tuple[str, str]]:
         yield "routine", f"{case.routine}: mpicost --list has no such routine to commit to"
         return
     if wrong := [size for size in case.bytes if not routine.has_size(size)]:
-        yield "bytes", f"{wrong[0]} is no multiple of 8, and {case.routine} computes"
+        yield "bytes", f"{wrong[0]} is not a multiple of 8, and {case.routine} computes"
     if case.routine == "barrier" and case.bytes != (0,):
         yield "bytes", "a barrier has no payload; write [0]"
     elif case.routine != "barrier" and 0 in case.bytes:
@@ -367,7 +367,7 @@ def find_own_faults(case: RuleCase) -> Iterator[tuple[str, str]]:
 def find_kernel_faults(case: RuleCase) -> Iterator[tuple[str, str]]:
     """Find what is wrong with a case of an application kernel, each of which has one size."""
     if case.routine not in BYTES:
-        yield "routine", f"{case.routine}: is no kernel; one of {', '.join(BYTES)}"
+        yield "routine", f"{case.routine}: is not a kernel; one of {', '.join(BYTES)}"
     elif case.bytes != (BYTES[case.routine],):
         yield "bytes", f"{case.routine} has [{BYTES[case.routine]}]"
     if case.better == "higher":

@@ -156,7 +156,7 @@ def list_labels(word: str, folder: Path | None) -> list[str]:
     layer, named = split_release(asked.layer)
     if family not in wheels.FAMILIES:
         choice = ", ".join((*wheels.FAMILIES, *KNOWN))
-        raise UsageError(f"--history {word}: is no family or release of one; choose of {choice}")
+        raise UsageError(f"--history {word}: is not a family or release of one; choose of {choice}")
     if layer:
         below = [named] if named else wheels.list_offered_versions(layer, folder)
         return [f"{asked.plain}+{layer}@{each}" for each in below]

@@ -103,7 +103,7 @@ def test_where_a_program_is(command, work: WorkDirectory, program: str, path: st
 @pytest.mark.parametrize(
     ("program", "environment", "said"),
     [
-        ("mpicc", "a\nb", "--environment a\\nb: is no environment here; choose from mpich-5_0_2"),
+        ("mpicc", "a\nb", "--environment a\\nb: is not an environment here; choose from mpich-5_0_2"),
         ("mpicost", "mpich-5_0_2", "./plumbline run --environment mpich-5_0_2 builds it"),
     ],
 )
@@ -248,7 +248,7 @@ def test_the_tests_run_in_the_work_directory_that_was_set_up(command, work, pyte
 
 
 def test_the_rest_is_what_the_short_run_has_not_passed(command, work, pytests, monkeypatch):
-    """And the long tests are no part of that one, which needs no Spack either."""
+    """And the long tests are not part of that one, which needs no Spack either."""
     spack: list[bool] = []
     monkeypatch.setattr(tests, "prepare_machine", lambda *_, with_spack: spack.append(with_spack))
     work.root.mkdir(exist_ok=True)

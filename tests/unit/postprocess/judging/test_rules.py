@@ -167,7 +167,7 @@ def test_the_reference_in_another_unit_is_not_comparable(declared: Declared):
 
 
 @plants("output", "NaN, an infinity, 0 or a negative time",
-        "the headline of a case", "incorrect", 1, "is no result of a measurement")  # fmt: skip
+        "the headline of a case", "incorrect", 1, "is not a result of a measurement")  # fmt: skip
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, -1e-6])
 @pytest.mark.parametrize("known", [SETTLED, FEW, None])
 @pytest.mark.parametrize("unit", [SECONDS, MEGABYTES])

@@ -80,7 +80,7 @@ def test_the_programs_that_have_an_option_or_a_value():
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
-        ({"colour": 1}, "choice.colour: is no setting of a check"),
+        ({"colour": 1}, "choice.colour: is not a setting of a check"),
         *(({"sizes": sizes}, r"choice.sizes: .* is not a list of int") for sizes in (8, ["8"], [True], None)),
         *(({"trials": trials}, r"choice.trials: .* is not int") for trials in ("51", [51], 51.0)),
     ],

@@ -115,7 +115,7 @@ NO_TIMES = [0, 0.0, -1e-6, None, "1e-6", True, [1e-6]]
             for a, b in [(0, 3), (1, 5), (2, 4)]
         ),
         (changed(1, a=0, b=5), "pairs: one of them is there twice"),
-        (changed(2, median=1e-6), "pairs: 'median' is no key of a pair"),
+        (changed(2, median=1e-6), "pairs: 'median' is not a key of a pair"),
         *(
             (changed(2, t=(TIMES["t_min"] * 2)[:length]), f"pairs.t: has {length} entries where 51")
             for length in (0, 50, 52)

@@ -118,7 +118,7 @@ STRANGE = {"session": "x", "ended_utc": "2026-11-21T09:00:00Z", "hosts": ["n1"]}
         ({"date_utc": later(days=3)}, "is in the future"),
         ({"date_utc": "2026-11-20T09:00:00Z"}, "is before its session 20261121T090000Z-1 began"),
         ({"sessions": ["20261121T090000Z-1"] * 2}, "is there 2 times"),
-        ({"sessions": ["mine"]}, "'mine' is no session's name"),
+        ({"sessions": ["mine"]}, "'mine' is not a session's name"),
         ({"headlines": {}}, "has no headlines in the provenance"),
         ({"headlines": {case.key: ["fast"] for case in CASES}}, "has no headlines"),
         ({"headlines": {case.key: [-1.0] for case in CASES}}, "has no headlines"),

@@ -290,10 +290,10 @@ def test_bytes_that_are_no_text_are_named_by_row(path, declared: Declared):
 def test_a_file_that_is_not_there_is_named(path, tmp_path):
     sidecar(path).unlink()
     sidecar(path).mkdir()
-    assert f"{sidecar(path)}: is no regular file" in refusal(path)
+    assert f"{sidecar(path)}: is not a regular file" in refusal(path)
     path.unlink()
     assert f"{path}: No such file" in refusal(path)
-    assert f"{tmp_path}: is no regular file" in refusal(tmp_path)
+    assert f"{tmp_path}: is not a regular file" in refusal(tmp_path)
 
 
 def test_lint_finds_every_fault_at_once(path):

@@ -220,10 +220,10 @@ def test_what_a_killed_run_left_is_passed_over(tmp_path):
 
 
 @plants("files", "a folder or a dead link in the place of a file", "the store", "", 2,
-        "b.parquet: is no regular file | b.parquet: No such file")  # fmt: skip
+        "b.parquet: is not a regular file | b.parquet: No such file")  # fmt: skip
 def test_a_folder_or_a_dead_link_of_that_name_is_named(tmp_path, declared: Declared):
     (tmp_path / "b.parquet").mkdir()
-    with declared.raises(StoreError, match=r"b\.parquet: is no regular file"):
+    with declared.raises(StoreError, match=r"b\.parquet: is not a regular file"):
         read_sessions(tmp_path)
     (tmp_path / "b.parquet").rmdir()
     (tmp_path / "b.parquet").symlink_to(tmp_path / "gone")

@@ -294,5 +294,5 @@ def test_a_case_without_a_probability_is_incorrect_and_spoils_no_other():
     told = detection.add_q_values([judged(1.1), odd, replace(judged(1.0, 24), value=-1.0)])
     assert [result.verdict for result in told[1:]] == [Verdict.INCORRECT] * 2
     found = told[1].reason
-    assert found == "cannot be judged: ValueError: nan is no probability; its trials are kept"
+    assert found == "cannot be judged: ValueError: nan is not a probability; its trials are kept"
     assert told[0].q is not None

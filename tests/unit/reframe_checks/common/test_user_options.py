@@ -49,7 +49,7 @@ def test_boundaries_are_measured_on_request_and_not_by_a_night(monkeypatch):
 @pytest.mark.parametrize(
     ("choice", "complaint"),
     [
-        ({"trial": 5}, "choice.trial: is no setting of a check"),
+        ({"trial": 5}, "choice.trial: is not a setting of a check"),
         ({"trials": "5"}, "choice.trials: '5' is not int"),
         ({"trials": True}, "choice.trials: True is not int"),
         ({"sizes": 8}, "choice.sizes: 8 is not a list of int"),

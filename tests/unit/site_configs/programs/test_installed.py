@@ -159,7 +159,7 @@ def test_an_executable_that_is_there_twice_is_nobodys(tmp_path: Path):
 
 
 def test_a_folder_that_is_not_there_is_named():
-    assert installed.describe_missing_executables("imb", "/nowhere") == "/nowhere: is no folder"
+    assert installed.describe_missing_executables("imb", "/nowhere") == "/nowhere: is not a folder"
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,8 @@ def test_of_an_unknown_backend_nothing_is_known():
 
 
 def test_a_module_of_the_folder_is_enough():
-    assert [each.title for each in registry.find_schedulers()] == ["Slurm", "PBS", "Torque", "LSF"]
+    found = [each.title for each in registry.find_schedulers()]
+    assert found[:3] == ["Slurm", "PBS", "Torque"] and "LSF" in found
 
 
 def test_backends_and_commands_are_of_one_scheduler_each():

@@ -135,8 +135,8 @@ WRONG = [
     (with_default, "left_out_above", {"bcast": 0}, "bcast: 0: write a whole number, 1 or more"),
     (with_default, "left_out_above", {1: 2}, "1: write a text, in quotes"),
     (a_site, "description", None, "None: write a text, in quotes"),
-    (a_site, "hostnames", ["("], "'(' is no pattern (missing ), unterminated subpattern"),
-    (a_site, "hostnames", ["a{9999999999}"], "'a{9999999999}' is no pattern ("),
+    (a_site, "hostnames", ["("], "'(' is not a pattern (missing ), unterminated subpattern"),
+    (a_site, "hostnames", ["a{9999999999}"], "'a{9999999999}' is not a pattern ("),
     (a_site, "hostnames", [None], "None: write a text of one line, in quotes"),
     (a_site, "modules_system", None, "None: write one of envmod, lmod, nomod, spack"),
 ]

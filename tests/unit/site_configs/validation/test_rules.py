@@ -168,7 +168,7 @@ def test_whole_versions(library: str, whole: bool):
         ("", "0: site_configuration: is missing; set it to what site(...) returns"),
         ("site_configuration = 7", "0: site_configuration: is missing"),
         ('site_configuration = {"systems": []}', "0: site_configuration: is a configuration of ReFrame's own"),
-        ("x = (", "1: is no Python: '(' was never closed"),
+        ("x = (", "1: is not Python: '(' was never closed"),
         ("\n1 / 0", "2: ZeroDivisionError: division by zero"),
         ("import nothing_such", "1: ModuleNotFoundError: No module named 'nothing_such'"),
         ("raise SystemExit(3)", "1: SystemExit: 3"),
@@ -180,7 +180,7 @@ def test_whole_versions(library: str, whole: bool):
          "2: site 'a': partitions: write a list: [7]"),
         (HEAD + 'site_configuration = site("a", description="b", partitions=[], environments=[])',
          "0: site: partitions: there is none; nothing could run"),
-        ("\udcff", "is no Python"),
+        ("\udcff", "is not Python"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_site_is_a_fault(told, text: str, said: str):

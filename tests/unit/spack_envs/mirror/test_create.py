@@ -210,7 +210,7 @@ def test_a_file_is_no_folder_for_a_mirror(tmp_path, make):
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path, make):
     (tmp_path / "thesis.tex").write_text("")
-    assert "is not empty and no mirror" in refused(make, tmp_path)
+    assert "is neither empty nor a mirror" in refused(make, tmp_path)
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
 

@@ -189,8 +189,8 @@ def test_of_many_faults_one_is_named_and_the_others_counted(tmp_path: Path, decl
 def test_what_is_no_mirror_is_one_line(tmp_path: Path, declared: Declared):
     (tmp_path / "file").write_text("")
     for folder, words in (
-        (tmp_path / "nowhere", "is no mirror (it has no mirror.json); ./plumbline mirror create"),
-        (tmp_path, "is no mirror"),
+        (tmp_path / "nowhere", "is not a mirror (it has no mirror.json); ./plumbline mirror create"),
+        (tmp_path, "is not a mirror"),
         (tmp_path / "file", "is not a directory"),
     ):
         with declared.raises(manifest.MirrorError) as refused:

@@ -340,7 +340,7 @@ def test_a_source_by_commit_comes_from_the_given_repository_and_replaces_nothing
         (
             "imb",
             spack_sources.WantedSource("imb", "1", "", "f" * 40, "g"),
-            "is no git repository with the commit ffff",
+            "is not a git repository with the commit ffff",
         ),
         (OSU.package, OSU, "is not a .tar.gz"),
     ],
@@ -356,7 +356,7 @@ def test_a_given_source_that_cannot_be_used_is_one_line(
 
 def test_a_revision_that_is_not_there_is_one_line(tmp_path: Path):
     repository(tmp_path / "osu", "text")
-    with pytest.raises(FetchError, match="is no git repository with v9"):
+    with pytest.raises(FetchError, match="is not a git repository with v9"):
         spack_sources.prepare_substitute(spack_sources.GivenSource(OSU.package, tmp_path / "osu", "v9"), OSU)
     assert spack_sources.read_commit(tmp_path / "osu", "v9") == ""
 

@@ -115,13 +115,13 @@ def test_sources_are_verified_by_every_later_call(work, mirror, progress, declar
 
 
 @plants("builds", "a mirror that was chosen and is gone", "a mirror", "", 2,
-        "is no mirror…--mirror none does without it")  # fmt: skip
+        "is not a mirror…--mirror none does without it")  # fmt: skip
 def test_a_remembered_mirror_that_is_gone_is_an_error_and_not_the_network(
     work, mirror, progress, declared: Declared
 ):
     choose_mirror(work, str(mirror), progress)
     shutil.rmtree(mirror)
-    with declared.raises(UsageError, match=r"is no mirror.*--mirror none does without it"):
+    with declared.raises(UsageError, match=r"is not a mirror.*--mirror none does without it"):
         choose_mirror(work, None, progress)
 
 

@@ -166,8 +166,8 @@ def test_csv_is_read_back_as_programs_of_any_country_save_it(offer: Path, how: d
 
 
 @plants("offers", "a decimal comma where commas separate columns, and the code page of a country",
-        "the form of an offer", "", 2,
-        "committed: '1,25' is no value; write 1.25 | line 2 is not in UTF-8 (byte 0xb5); save it")  # fmt: skip
+        "the form of an offer", "", 2, "committed: '1,25' is not a value; write 1.25 | "
+        "line 2 is not in UTF-8 (byte 0xb5); save it")  # fmt: skip
 def test_what_cannot_be_told_of_csv_is_said(offer, capsys, declared: Declared) -> None:
     read(offer, type_csv(offer, committed=("1,25", "130", "45")))
     comma = "".join(capsys.readouterr())
@@ -179,8 +179,8 @@ def test_what_cannot_be_told_of_csv_is_said(offer, capsys, declared: Declared) -
     ("cells", "code", "said"),
     [
         ({"committed4": 1.3}, "commitment-missing", "broadcast 1 MB and 1 more: nothing is committed"),
-        ({**ALL, "committed4": "soon"}, "commitment-impossible", "committed: 'soon' is no value"),
-        ({**ALL, "committed4": -1}, "commitment-impossible", "-1 is no value"),
+        ({**ALL, "committed4": "soon"}, "commitment-impossible", "committed: 'soon' is not a value"),
+        ({**ALL, "committed4": -1}, "commitment-impossible", "-1 is not a value"),
         ({**ALL, "committed4": 0.001}, "commitment-impossible", "faster than light"),
         ({**ALL, "committed5": 0.5}, "commitment-impossible", "faster than memory"),
         ({**ALL, "committed5": 2e6}, "commitment-beyond-limit", "the limit is 1000000 us"),
@@ -189,7 +189,7 @@ def test_what_cannot_be_told_of_csv_is_said(offer, capsys, declared: Declared) -
         ({**ALL, "projected4": "=K4*0.8"}, "commitment-impossible", "not computed"),
         ({**ALL, "measured4": 0.5}, "form-altered", "measured is 0.5, and was"),
         ({**ALL, "launches6": 50}, "form-altered", "launches is 50, and was 5"),
-        ({**ALL, "row4": "mine"}, "form-altered", "mine: is no row, or twice"),
+        ({**ALL, "row4": "mine"}, "form-altered", "mine: is not a row, or twice"),
     ],
 )
 def test_a_cell_that_is_untouched_altered_or_impossible_is_named(
@@ -219,7 +219,7 @@ def test_characters_that_no_spreadsheet_takes_are_spelled_out_in_a_model(offer: 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("x.xlsx", "no archive", "is no form; save it as .xlsx or CSV, or write it anew"),
+        ("x.xlsx", "no archive", "is not a form; save it as .xlsx or CSV, or write it anew"),
         ("x.csv", "a,b\n1,2\n", "column 1 is 'a', not 'row'"),
     ],
 )
@@ -269,7 +269,7 @@ def put_cells(*places: str) -> Callable[[Path], None]:
 
 
 @plants("files", "a spreadsheet of a hundred megabytes, unpacked, or of a million rows",
-        "the form of an offer", "", 2, "is no form; save it as .xlsx or CSV, or write it anew")  # fmt: skip
+        "the form of an offer", "", 2, "is not a form; save it as .xlsx or CSV, or write it anew")  # fmt: skip
 @pytest.mark.parametrize("damage", [bomb, bomb_at_once, put_cells(f"A{HEAD + MOST_ROWS}")])
 def test_a_spreadsheet_larger_than_any_form_is_not_read(
     offer: Path, tmp_path: Path, damage, declared: Declared
@@ -355,7 +355,7 @@ def test_a_number_that_no_machine_has_replaces_no_commitment(offer: Path, cell: 
     assert read(offer, fill(offer, **ALL)) == 0
     before = (offer / "commitments.json").read_bytes()
     assert read(offer, fill(offer, **{**ALL, "committed4": cell})) == 1
-    assert "is no value" in capsys.readouterr().err
+    assert "is not a value" in capsys.readouterr().err
     assert (offer / "commitments.json").read_bytes() == before
 
 

@@ -188,13 +188,13 @@ def test_older_rules_are_told(honest: Path, tmp_path: Path, keys: Path) -> None:
 
 
 @plants("security", "a name that leads out of the folder", "a sealed offer", "", 2,
-        "is no plain file below it; do not open it")  # fmt: skip
+        "is not a plain file below it; do not open it")  # fmt: skip
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x"])
 def test_an_archive_writes_nowhere_else(tmp_path: Path, name: str, declared: Declared) -> None:
     with tarfile.open(tmp_path / "x.tar", "w") as archive:
         entry = tarfile.TarInfo(name)
         archive.addfile(entry, io.BytesIO(b""))
-    with declared.raises(UsageError, match="is no plain file below it"):
+    with declared.raises(UsageError, match="is not a plain file below it"):
         unpack_archive(tmp_path / "x.tar", tmp_path / "out")
 
 
@@ -204,7 +204,7 @@ def test_a_link_and_a_file_that_is_no_archive_are_refused(tmp_path: Path) -> Non
         entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(entry)
     (tmp_path / "y.tar").write_text("nothing")
-    for name, said in (("x.tar", "is no plain file"), ("y.tar", "no archive of")):
+    for name, said in (("x.tar", "is not a plain file"), ("y.tar", "not an archive of")):
         with pytest.raises(UsageError, match=said):
             unpack_archive(tmp_path / name, tmp_path / "out")
 
@@ -249,7 +249,7 @@ def test_an_archive_is_called_what_it_is(honest, tmp_path, said, monkeypatch, de
 
 
 @plants("files", "a pipe or a device", "what `offer check` is to check", "", 2,
-        "a pipe is no regular file; | a device is no regular file; ")  # fmt: skip
+        "a pipe is not a regular file; | a device is not a regular file; ")  # fmt: skip
 @pytest.mark.parametrize("name", ["pipe", "pipe.tar", "/dev/zero"])
 def test_a_pipe_and_a_device_are_called_so(tmp_path, name, capsys, declared: Declared) -> None:
     if not name.startswith("/"):
@@ -259,7 +259,7 @@ def test_a_pipe_and_a_device_are_called_so(tmp_path, name, capsys, declared: Dec
 
 
 @plants("use", "no file, a folder, a public key or an empty file", "`--signers`", "", 2,
-        "No such file or directory; name | has no line NAME KEY; | is no regular file; ")  # fmt: skip
+        "No such file or directory; name | has no line NAME KEY; | is not a regular file; ")  # fmt: skip
 @pytest.mark.parametrize("name", ["none", ".", "ann.pub", "empty"])
 def test_signers_are_looked_at_before_anything(
     honest, tmp_path, keys, name, capsys, declared: Declared
@@ -352,7 +352,7 @@ def deep(archive: tarfile.TarFile) -> None:
 
 
 @plants("files", "a hole of three gigabytes, or a name of 1900 folders", "a sealed offer", "", 2,
-        "is no plain file below it; do not open it")  # fmt: skip
+        "is not a plain file below it; do not open it")  # fmt: skip
 @pytest.mark.parametrize("add", [hole, deep])
 def test_an_archive_larger_than_its_file_is_refused(tmp_path: Path, add, declared: Declared):
     with tarfile.open(tmp_path / "x.tar", "w", format=tarfile.GNU_FORMAT) as archive:
@@ -362,7 +362,7 @@ def test_an_archive_larger_than_its_file_is_refused(tmp_path: Path, add, declare
 
 
 @plants("files", "a number that is none, one too large, or headers without end, in 4 ways",
-        "a sealed offer", "", 2, "it is no archive of ./plumbline offer seal")  # fmt: skip
+        "a sealed offer", "", 2, "it is not an archive of ./plumbline offer seal")  # fmt: skip
 @pytest.mark.parametrize(
     ("told", "times"),
     [

@@ -582,7 +582,7 @@ def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsy
 def test_a_plant_that_slows_nothing_or_is_unknown_is_refused(declared: Declared):
     with declared.raises(UsageError):
         command.list_nights(replace(BEGUN, plants=("large",), keys=KEYS[:1]))
-    with pytest.raises(UsageError, match="slower-1: is no plant"):
+    with pytest.raises(UsageError, match="slower-1: is not a plant"):
         command.list_nights(replace(BEGUN, plants=("slower-1",)))
 
 

@@ -34,7 +34,7 @@ def test_a_plant_that_would_delay_nothing_is_refused(text: str, is_taken: bool) 
     [
         ("--history mpich --new-env A=b", "--new-env: a history has no two sides"),
         ("--history mpich --stored", "--stored: a history has no two sides"),
-        ("--history openmpj", "--history openmpj: is no family or release of one; choose of"),
+        ("--history openmpj", "--history openmpj: is not a family or release of one; choose of"),
         ("--stored a b --seconds 9", "--seconds: nothing is measured with --stored"),
         ("--stored a b --new-env A=b", "--new-env: nothing is measured with --stored"),
     ],

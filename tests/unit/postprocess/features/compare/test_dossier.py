@@ -155,7 +155,7 @@ REFUSED = [
     ({"pattern": "cpu/mpicost/barrier/*"}, "matches no case that needs a waiver"),
     *(({"pattern": each}, "fits every routine; name one") for each in
       ("*", "cpu/*", "cpu/mpicost/*", "*/*/?*/*/*/*", "cpu/mpicost/*-*/warm-barrier/*")),
-    *(({"pattern": each}, "is no pattern of") for each in ("*bcast*", "*/bcast", "*[a-z]*/b/*", "")),
+    *(({"pattern": each}, "is not a pattern of") for each in ("*bcast*", "*/bcast", "*[a-z]*/b/*", "")),
     ({"verdicts": ("faster",)}, "'faster' is none of"),
     ({"verdicts": ("broken",)}, "matches no case that needs a waiver, of these verdicts"),
     *(({"factor": each}, "needs --factor") for each in (None, 1.0, -1.0, 1e6)),
@@ -276,7 +276,7 @@ def test_a_manifest_holds_names_of_one_line(dossier: Path, name: bytes, declared
 
 
 @plants("files", "a pipe in the place of a file", "the key, the signers or the seal of a dossier",
-        "", 2, "is no regular file; ")  # fmt: skip
+        "", 2, "is not a regular file; ")  # fmt: skip
 @pytest.mark.parametrize("name", ["key", "signers", MANIFEST, SIGNATURE])
 def test_ssh_waits_for_no_pipe(run, dossier, keys, tmp_path, name, capsys, declared) -> None:
     pipe = tmp_path / "pipe"

@@ -35,7 +35,7 @@ def test_a_word_of_prose_is_no_routine(word: str):
     "`--routine`",
     "",
     2,
-    "is no routine of any check; did you mean bcast?",
+    "is not a routine of any check; did you mean bcast?",
 )
 def test_a_mistyped_routine_is_refused_before_reframe_starts(tmp_path, capsys, monkeypatch, declared: Declared):
     def start(*_):

@@ -146,7 +146,7 @@ def test_what_a_program_cannot_verify_is_told(tmp_path):
     bcast = Benchmark("Bcast", "bcast", "Bcast", "t", executable="IMB-MPI1", verifies=True)
     launch = planned(program="imb", cases=(replace(BCAST, program="imb"),), benchmarks=(bcast,))
     (line,) = validation.describe_unverifiable([replace(launched(), launch=launch)])
-    assert line == f"data not verified: imb of {launch.environment} (binary without CHECK)"
+    assert line == f"data not verified: imb of {launch.environment} (its executables cannot verify it)"
 
 
 def test_a_program_that_verifies_in_every_launch_needs_no_launch_for_it():

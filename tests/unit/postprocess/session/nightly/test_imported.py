@@ -123,7 +123,7 @@ NO_REPORTS = {
     OLDER.encode(): plants("files", "of an older ReFrame", "a report of ReFrame", "", 2,
         "is a report of ReFrame 4.3.3; run the checks with 4.10.3 or newer"),
     b"[1]": plants("files", "another kind of file", "a report of ReFrame", "", 2,
-        "is no report of ReFrame's; name a --report-file"),
+        "is not a report of ReFrame's; name a --report-file"),
 }  # fmt: skip
 
 
@@ -168,9 +168,9 @@ STRANGE = told_of("stream", result="pass") | {"maintainers": ["somebody"]}
     ("text", "told"),
     [
         (None, "No such file or directory; name a report of ReFrame's"),
-        ("not JSON", "is no report of ReFrame's"),
-        ("[]", "is no report of ReFrame's"),
-        ('{"runs": [{"testcases": [{}]}]}', "is no report of ReFrame's"),
+        ("not JSON", "is not a report of ReFrame's"),
+        ("[]", "is not a report of ReFrame's"),
+        ('{"runs": [{"testcases": [{}]}]}', "is not a report of ReFrame's"),
         ('{"runs": []}', "has no test of Plumbline's"),
         (json.dumps({"runs": [{"testcases": [STRANGE]}]}), "has no test of Plumbline's"),
         (json.dumps({"runs": [{"testcases": [GONE]}]}), "luecke_0: its files are gone; import it"),

@@ -59,7 +59,7 @@ def test_a_queue_that_is_not_understood_is_told_and_the_others_are_read(old, new
 
 def test_a_size_that_is_not_understood_is_told():
     nodes = PBS["pbsnodes"].replace("394829824kb", "lots")
-    assert "'lots' is no size" in pbs.PBS.read(answering(PBS | {"pbsnodes": nodes})).notes[1]
+    assert "'lots' is not a size" in pbs.PBS.read(answering(PBS | {"pbsnodes": nodes})).notes[1]
 
 
 @pytest.mark.parametrize(

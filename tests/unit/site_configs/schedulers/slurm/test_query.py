@@ -136,8 +136,8 @@ def test_nodes_that_will_take_one_are_usable(state: str):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("|2|4|1|", "|two|4|1|", "'two' is no number"),
-        ("infinite|1-", "soon|1-", "'soon' is no duration"),
+        ("|2|4|1|", "|two|4|1|", "'two' is not a number"),
+        ("infinite|1-", "soon|1-", "'soon' is not a duration"),
         ("n[1-4]", "n[1-", "cannot read the host list 'n[1-'"),
         ("|2000", "", "10 fields, not 11"),
         ("work", "", "11 fields, not 11"),
