@@ -97,13 +97,11 @@ def test_every_planned_case_has_one_result_in_the_order_of_cases(well: FinishedL
 
 def test_a_slow_case_regresses_and_no_other(well: FinishedLaunch):
     catalog = book_of(well)
-    slow = CASES[1]
-    reference_set = catalog.find_set(slow)
-    reference = reference_set.references[slow]
-    reference_set.references[slow] = replace(reference, center=reference.center / 3)
+    references = catalog.find_set(CASES[1]).references
+    references[CASES[1]] = replace(references[CASES[1]], center=references[CASES[1]].center / 3)
     results = evaluate_launches([agreed(well, catalog)], catalog, "local")
-    assert {result.case for result in results if result.verdict == Verdict.REGRESSED} == {slow}
-    assert words(results).count("pass") == len(CASES) - 1
+    found = {result.case: str(result.verdict) for result in results}
+    assert found == dict.fromkeys(CASES, "pass") | {CASES[1]: "regressed"}
 
 
 @pytest.mark.parametrize("by", [1.0, 1.3])
@@ -160,15 +158,6 @@ def test_what_reframe_held_against_nothing_is_judged_by_a_reference_of_later(wel
     assert set(words(results)) == {"regressed"}
 
 
-def test_a_case_without_a_reference_says_so(well: FinishedLaunch):
-    catalog = book_of(well, cases=CASES[1:])
-    results = evaluate_launches([well], catalog, "local")
-    by_case = {result.case: result for result in results}
-    assert by_case[CASES[0]].verdict == Verdict.NO_REFERENCE
-    assert by_case[CASES[0]].value == steady(well, CASES[0])
-    assert words(results).count("pass") == len(CASES) - 1
-
-
 def test_options_by_hand_of_the_launch_are_held_against_those_of_its_reference(well):
     """Without them a launch is no night of a reference that was made with them; with them it is one."""
     by_hand = {"set_env": {"A": "1"}}
@@ -188,7 +177,8 @@ def test_options_by_hand_of_the_launch_are_held_against_those_of_its_reference(w
 def test_a_reference_of_another_method_is_not_comparable(well: FinishedLaunch, method, declared):
     catalog = book_of(well, cases=CASES[1:], **method)
     results = {result.case: result for result in evaluate_launches([well], catalog, "local")}
-    assert results[CASES[0]].verdict == Verdict.NO_REFERENCE
+    unknown = results[CASES[0]]
+    assert (unknown.verdict, unknown.value) == (Verdict.NO_REFERENCE, steady(well, CASES[0]))
     for case_ in CASES[1:]:
         result = results[case_]
         assert (result.verdict, result.band) == (Verdict.NOT_COMPARABLE, None)
@@ -431,15 +421,13 @@ def test_a_start_of_a_reference_benchmark_is_judged_and_stored_with_all_its_figu
     stored = build_rows("s1", "2026-11-21T09:00:00Z", [done], results)
     write_session(tmp_path / "s1.parquet", stored)
     frame = read_sessions(tmp_path, ["s1"])
-    for each in done.launch.cases:
-        (row,) = frame.filter(key=each.key).to_dicts()
-        found = done.measurements[each.variable]
-        assert (row["value"], row["unit"]) == (found.value, "s")
-        assert json.loads(row["figures"]) == found.figures
-        assert (row["headline"], row["t_max"], row["spec_hash"]) == (None, [], done.spec)
-        assert row["mpi_library"] == done.run["mpi_library"]
-    expected = [done.measurements[result.case.variable].figures for result in results]
-    assert [result.figures for result in results] == expected
+    expected = {"unit": "s", "headline": None, "t_max": [], "spec_hash": done.spec}
+    expected |= {"mpi_library": done.run["mpi_library"]}
+    for result in results:
+        (row,) = frame.filter(key=result.case.key).to_dicts()
+        found = done.measurements[result.case.variable]
+        assert row == row | expected | {"value": found.value}
+        assert json.loads(row["figures"]) == result.figures == found.figures
 
 
 def osu_book(done: FinishedLaunch, factor: float = 1.0, launches: int = 20, **method) -> ReferenceCatalog:
@@ -466,15 +454,14 @@ def test_a_start_of_another_method_is_not_comparable_and_keeps_its_value(tmp_pat
 def test_a_rate_that_is_printed_as_nothing_is_incomplete_and_no_wrong_data(tmp_path: Path, said):
     """As of single bytes on a busy machine; whatever ReFrame says of it."""
     done = measured(tmp_path)
-    case = done.launch.cases[0]
     catalog = osu_book(done)
-    found = replace(done.measurements[case.variable], value=0.0, unit="MB/s")
-    done.measurements[case.variable] = found
-    done = replace(done, asserted=done.asserted | {case.variable: said})
-    results = {result.case: result for result in evaluate_launches([done], catalog, "local")}
-    assert results[case].verdict == Verdict.INCOMPLETE
-    assert results[case].reason == "printed as 0.00: below the printed resolution"
-    assert words([result for each, result in results.items() if each != case]) == ["pass"] * 2
+    first, *others = done.launch.cases
+    done.measurements[first.variable] = replace(done.measurements[first.variable], value=0.0, unit="MB/s")
+    done = replace(done, asserted=done.asserted | {first.variable: said})
+    results = evaluate_launches([done], catalog, "local")
+    found = {result.case: (str(result.verdict), result.reason) for result in results}
+    nothing = ("incomplete", "printed as 0.00: below the printed resolution")
+    assert found == dict.fromkeys(others, ("pass", "")) | {first: nothing}
 
 
 def test_what_reframe_is_not_to_assert_it_need_not_agree_on(well: FinishedLaunch):

@@ -2,9 +2,7 @@
 
 import copy
 import math
-import re
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,32 +15,13 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import read_launch
 from postprocess.stats.launches import summarise_trials
 from tests.support.factories import record as samples
-from tests.support.faults import MARK, plants
+from tests.support.faults import plants
 
 GOOD = samples.launch()
 GOOD_TEXT = samples.text(GOOD).encode()
 RUN, BCAST, PINGPONG, END = 0, 1, 3, -1
 IN_TRIAL = "rank 1 received -1 in element 9 instead of 1001.5, in trial 4"
 LISTS = ("t_max", "t_min", "t_global", "skew", "late")
-
-
-@pytest.fixture
-def refused(tmp_path, request):
-    """Hold the error of a file against its verdict, its words and the fault that the test declares."""
-
-    def read(content: bytes | list, said: str = "", verdict: Verdict = Verdict.INCORRECT) -> str:
-        path = tmp_path / "out.jsonl"
-        path.write_bytes(content if isinstance(content, bytes) else samples.text(content).encode())
-        with pytest.raises(RecordError) as caught:
-            read_launch(path)
-        error, told = caught.value, str(caught.value)
-        assert told.startswith(f"{path}: ") and "\n" not in told
-        assert error.verdict is verdict and said in told
-        if request.node.get_closest_marker(MARK):
-            request.getfixturevalue("declared").check_error(error)
-        return told
-
-    return read
 
 
 def damaged(place: int, **changes) -> list:
@@ -405,144 +384,6 @@ def test_counts_agree(refused, planned, ended, verdict):
     records[END]["cases"] = ended
     told = refused(records, verdict=verdict)
     assert "4 found" in told or "4 of 5 cases are there" in told
-
-
-def ranks(cpus: object = "0-1", host: str = "n1") -> list[dict[str, object]]:
-    """Two ranks, of which the first has these CPUs and the second this host."""
-    return [{"rank": 0, "host": "n1", "cpus": cpus}, {"rank": 1, "host": host, "cpus": "0-1"}]
-
-
-ABI: dict[str, Any] = {"version": "1.0", "program": "0" * 16, "library": "/opt/lib/libmpi_abi.so.1"}
-
-
-#: Values that cannot be true, by the record and its field.
-IMPOSSIBLE: dict[int, dict[str, list[Any]]] = {
-    RUN: {
-        "schema": [3, "1", True],
-        "program": ["mpi cost"],
-        "mpi_library": [""],
-        "suite_version": [1],
-        "source_hash": [None],
-        "date_utc": [" "],
-        "cache": ["cold"],
-        "sync": ["none"],
-        "trials": [0, 50],
-        "dropped": [-1, 1.0],
-        "cases": [0],
-        "timer": [{"overhead": 1e-8}, {"resolution": -1e-9}, 1e-9],
-        "relative_error": ["0.1", -0.1],
-        "processes": [3, 0],
-        "per_node": [1],
-        "hosts": [
-            *([], [{"name": "n1", "ranks": 1}], [{"name": "n1", "ranks": 0}, {"name": "n2", "ranks": 2}]),
-            [{"name": "n1", "ranks": 1}, {"name": "n1", "ranks": 1}],
-        ],
-        "ranks": [
-            *([], ranks()[:1], ranks()[:1] * 2, ranks()[::-1], ranks(host="n2")),
-            *map(ranks, (7, "\u00b2", "0-99999999999", "0;1")),
-        ],
-        "interposed": [["libprof.so"]],
-        "standard_abi": [
-            *(ABI | {"version": each} for each in ("1", None)),
-            *(ABI | {"program": each} for each in ("x" * 16, "0")),
-            ABI | {"library": ""},
-        ],
-        "node_facts": [[], [{}, {}], [{"boost": 1}], {"boost": "on"}],
-        "coldness": [{"ratio": 1.9, "warm": 1e-6, "cold": 1.9e-6, "took": 0.004}, None],
-        "rounds": [0, 26],  # a visit has two trials at least
-        "evict_instruction": [None],
-        "evict_line": [0],
-    },
-    BCAST: {
-        # the ledger of calibrations cannot hold 1e100
-        "core_latency": [
-            *([5e-8], 5e-8, *([5e-8, each] for each in (0.0, "5e-8", True))),
-            *([1e100, 1e100], [1e-20, None]),
-        ],
-        "routine": ["", "b cast"],
-        "peer": [-1, 2],
-        "bytes": [-8, "8"],
-        "trials": ["51"],
-        "record": ["result"],
-        "visits": [[50], [26, 25], 51],
-    },
-    END: {"elapsed": [-1.0], "timed": ["0.8"], "memory_bytes": [1.5], "cases": ["4"]},
-}
-
-
-@pytest.mark.parametrize(
-    ("place", "key", "value"),
-    [
-        (place, key, value)
-        for place in IMPOSSIBLE
-        for key in IMPOSSIBLE[place]
-        for value in IMPOSSIBLE[place][key]
-    ],
-)
-def test_a_field_that_cannot_be_true_is_named(refused, place, key, value):
-    told = refused(damaged(place, **{key: value}))
-    keys = {"processes": "hosts", "per_node": "hosts", "timer": r"timer(\.resolution)?"}
-    line = place % len(GOOD) + (2 if (key, value) == ("trials", 50) else 1)
-    assert re.search(rf": line {line}: {keys.get(key, key)}(\[0\])?(\.\w+)?: ", told)
-
-
-NOT_NEEDED = {
-    *("mpi_standard", "compiler", "compiler_flags", "kernel", "cpu_model", "caches", "seed", "clock_error"),
-    *("environment", "evicted_lines"),  # the state of the caches says whether those are needed
-}
-
-
-@pytest.mark.parametrize(
-    ("place", "key"),
-    [(place, key) for place in (RUN, BCAST, END) for key in GOOD[place] if key not in NOT_NEEDED],
-)
-def test_a_field_that_is_missing_is_named(refused, place, key):
-    records = damaged(place)
-    del records[place][key]
-    refused(records, f": line {place % len(GOOD) + 1}: {key}: is missing")
-
-
-TRIALS = sum(case["trials"] for case in GOOD[1:-1])
-LINES_EVICTED = TRIALS + 5 * 1024  #: one for the guard in each trial, and 1,024 in each of five proofs
-FLUSHED = 64 * (TRIALS + 5)  #: a walk of 4,096 bytes in each trial, and five before the first case
-WARM = {"ratio": 1.1, "warm": 1e-6, "cold": 1.1e-6, "took": 0.004}
-
-
-def cooled(cache: str, end: dict[str, Any], **changes: Any) -> list:
-    """A whole launch in this state of the caches, whose end record tells this."""
-    *records, last = samples.launch(cache=cache, **changes)
-    last.pop("evicted_lines", None)
-    return [*records, last | end]
-
-
-@pytest.mark.parametrize(
-    ("cache", "end"), [("evict", {"evicted_lines": LINES_EVICTED}), ("flush", {"flush_sum": FLUSHED})]
-)
-def test_caches_were_cold_on_every_rank_in_every_trial(tmp_path, cache, end):
-    assert read_launch(samples.write(tmp_path / "a", cooled(cache, end))).cache == cache
-
-
-@pytest.mark.parametrize(
-    ("records", "said"),
-    [
-        (
-            cooled("evict", {"evicted_lines": LINES_EVICTED - 1}),
-            f"evicted_lines: {LINES_EVICTED - 1}, not {LINES_EVICTED} or more",
-        ),
-        (cooled("evict", {}), "evicted_lines: is missing"),
-        (cooled("warm", {"evicted_lines": LINES_EVICTED}), "evicted_lines: is there where cache is warm"),
-        (cooled("flush", {"flush_sum": FLUSHED - 64}), "flush_sum"),
-        (cooled("flush", {"flush_sum": FLUSHED}, coldness=WARM), "flush left the caches warm"),
-        (samples.launch(cache="evict", flush_bytes=4096), "line 1: flush_bytes: "),
-        (samples.launch(cache="flush", flush_bytes=0), "line 1: flush_bytes: "),
-        (samples.launch(cache="flush", evict_line=64), "line 1: evict_line: "),
-        (samples.launch(cache="warm", coldness=samples.PROOF), "line 1: coldness: "),
-        (samples.launch(cache="evict", coldness=samples.PROOF | {"cold": 2e-5}), "line 1: coldness: "),
-        (samples.launch(cache="evict", coldness={"ratio": 20.5}), "line 1: coldness.warm: "),
-    ],
-)
-def test_a_launch_says_no_more_of_the_caches_than_it_did(refused, records, said):
-    refused(records, said)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Pairs of a tournament, means of ranks and loops of calls are believed only where they can be true."""
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +36,9 @@ def launch(pairs: Any = None, processes: int = 6, **changes: Any) -> list[dict[s
 
 
 @pytest.fixture
-def refused(tmp_path):
-    """Write a file and return the line of the error that reading it raises."""
-
-    def read(records: list) -> str:
-        path = samples.write(tmp_path / "out.jsonl", records)
-        with pytest.raises(RecordError) as caught:
-            read_launch(path)
-        assert caught.value.verdict is Verdict.INCORRECT
-        start = f"{path}: line 2: "
-        assert str(caught.value).startswith(start)
-        return str(caught.value).removeprefix(start)
-
-    return read
+def fault(refused):
+    """What is said of the second line of a file that is refused."""
+    return lambda records: refused(records, ": line 2: ").partition(": line 2: ")[2]
 
 
 def changed(which: int, **changes: Any) -> list[dict[str, Any]]:
@@ -78,22 +69,22 @@ def test_with_an_odd_number_one_rank_is_left_over(tmp_path):
     assert len(read_launch(path).cases[0].pairs) == 3
 
 
-def test_what_is_missing_is_named(refused):
+def test_what_is_missing_is_named(fault):
     records = launch()
     for key in ("a", "b", "t"):
         less = copy.deepcopy(records)
         del less[1]["pairs"][2][key]
-        assert refused(less) == f"pairs.{key}: is missing"
+        assert fault(less) == f"pairs.{key}: is missing"
     del records[1]["pairs"][0]
-    assert refused(records) == "pairs: 2 where 6 processes make 3"
+    assert fault(records) == "pairs: 2 where 6 processes make 3"
     del records[1]["pairs"]
-    assert refused(records) == "pairs: is missing"
+    assert fault(records) == "pairs: is missing"
 
 
 @pytest.mark.parametrize(("processes", "peers"), [(6, (2, 3, 4, 5)), (7, (1, 2, 3, 4, 5, 6))])
-def test_the_pairs_of_another_round_are_refused(refused, processes, peers):
+def test_the_pairs_of_another_round_are_refused(fault, processes, peers):
     for peer in peers:
-        said = refused(launch(processes=processes, peer=peer))
+        said = fault(launch(processes=processes, peer=peer))
         assert said.endswith(f" do not meet in round {peer} of {processes} processes")
 
 
@@ -123,8 +114,8 @@ NO_TIMES = [0, 0.0, -1e-6, None, "1e-6", True, [1e-6]]
         *((changed(2, t=[*TIMES["t_min"][:-1], value]), "pairs.t: trial 51 is ") for value in NO_TIMES),
     ],
 )
-def test_pairs_that_cannot_be_are_refused(refused, records, said: str):
-    assert refused(records).startswith(said)
+def test_pairs_that_cannot_be_are_refused(fault, records, said: str):
+    assert fault(records).startswith(said)
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "1e999"])
@@ -141,10 +132,10 @@ def test_a_time_is_finite(tmp_path, word):
     ("which", "factor", "of"),
     [(1, 0.999999, "t_max"), (1, 1.000001, "t_max"), (0, 4.1, "t_max"), (2, 0.5, "t_min")],
 )
-def test_the_slowest_pair_is_the_time_of_the_trial_and_none_beats_the_fastest_rank(refused, which, factor, of):
+def test_the_slowest_pair_is_the_time_of_the_trial_and_none_beats_the_fastest_rank(fault, which, factor, of):
     records = copy.deepcopy(launch())
     records[1]["pairs"][which]["t"][8] *= factor
-    assert refused(records) == f"pairs: trial 9 disagrees with {of}"
+    assert fault(records) == f"pairs: trial 9 disagrees with {of}"
 
 
 # ---------------------------------------------------------------- the slowest mean of a rank
@@ -221,3 +212,160 @@ def test_what_cannot_be_is_refused(tmp_path: Path, run: dict, case: dict, said: 
 def test_how_long_a_loop_lasts_is_a_part_of_the_method():
     short, long = (method_of({**LOOP, "loop_seconds": value}, exact=True) for value in (0.01, 0.1))
     assert short != long and "loop_seconds" not in method_of({}, exact=True)
+
+
+# ---------------------------------------------------------------- each field, and the caches
+
+GOOD = samples.launch()
+RUN, BCAST, END = 0, 1, -1
+
+
+def damaged(place: int, **changes: Any) -> list[dict[str, Any]]:
+    """The good records with some fields of one of them changed; ``None`` stays a value."""
+    records = copy.deepcopy(GOOD)
+    records[place] |= changes
+    return records
+
+
+def ranks(cpus: object = "0-1", host: str = "n1") -> list[dict[str, object]]:
+    """Two ranks, of which the first has these CPUs and the second this host."""
+    return [{"rank": 0, "host": "n1", "cpus": cpus}, {"rank": 1, "host": host, "cpus": "0-1"}]
+
+
+ABI: dict[str, Any] = {"version": "1.0", "program": "0" * 16, "library": "/opt/lib/libmpi_abi.so.1"}
+
+
+#: Values that cannot be true, by the record and its field.
+IMPOSSIBLE: dict[int, dict[str, list[Any]]] = {
+    RUN: {
+        "schema": [3, "1", True],
+        "program": ["mpi cost"],
+        "mpi_library": [""],
+        "suite_version": [1],
+        "source_hash": [None],
+        "date_utc": [" "],
+        "cache": ["cold"],
+        "sync": ["none"],
+        "trials": [0, 50],
+        "dropped": [-1, 1.0],
+        "cases": [0],
+        "timer": [{"overhead": 1e-8}, {"resolution": -1e-9}, 1e-9],
+        "relative_error": ["0.1", -0.1],
+        "processes": [3, 0],
+        "per_node": [1],
+        "hosts": [
+            *([], [{"name": "n1", "ranks": 1}], [{"name": "n1", "ranks": 0}, {"name": "n2", "ranks": 2}]),
+            [{"name": "n1", "ranks": 1}, {"name": "n1", "ranks": 1}],
+        ],
+        "ranks": [
+            *([], ranks()[:1], ranks()[:1] * 2, ranks()[::-1], ranks(host="n2")),
+            *map(ranks, (7, "\u00b2", "0-99999999999", "0;1")),
+        ],
+        "interposed": [["libprof.so"]],
+        "standard_abi": [
+            *(ABI | {"version": each} for each in ("1", None)),
+            *(ABI | {"program": each} for each in ("x" * 16, "0")),
+            ABI | {"library": ""},
+        ],
+        "node_facts": [[], [{}, {}], [{"boost": 1}], {"boost": "on"}],
+        "coldness": [{"ratio": 1.9, "warm": 1e-6, "cold": 1.9e-6, "took": 0.004}, None],
+        "rounds": [0, 26],  # a visit has two trials at least
+        "evict_instruction": [None],
+        "evict_line": [0],
+    },
+    BCAST: {
+        # the ledger of calibrations cannot hold 1e100
+        "core_latency": [
+            *([5e-8], 5e-8, *([5e-8, each] for each in (0.0, "5e-8", True))),
+            *([1e100, 1e100], [1e-20, None]),
+        ],
+        "routine": ["", "b cast"],
+        "peer": [-1, 2],
+        "bytes": [-8, "8"],
+        "trials": ["51"],
+        "record": ["result"],
+        "visits": [[50], [26, 25], 51],
+    },
+    END: {"elapsed": [-1.0], "timed": ["0.8"], "memory_bytes": [1.5], "cases": ["4"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "value"),
+    [
+        (place, key, value)
+        for place in IMPOSSIBLE
+        for key in IMPOSSIBLE[place]
+        for value in IMPOSSIBLE[place][key]
+    ],
+)
+def test_a_field_that_cannot_be_true_is_named(refused, place, key, value):
+    told = refused(damaged(place, **{key: value}))
+    keys = {"processes": "hosts", "per_node": "hosts", "timer": r"timer(\.resolution)?"}
+    line = place % len(GOOD) + (2 if (key, value) == ("trials", 50) else 1)
+    assert re.search(rf": line {line}: {keys.get(key, key)}(\[0\])?(\.\w+)?: ", told)
+
+
+NOT_NEEDED = {
+    *("mpi_standard", "compiler", "compiler_flags", "kernel", "cpu_model", "caches", "seed", "clock_error"),
+    *("environment", "evicted_lines"),  # the state of the caches says whether those are needed
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "key"),
+    [(place, key) for place in (RUN, BCAST, END) for key in GOOD[place] if key not in NOT_NEEDED],
+)
+def test_a_field_that_is_missing_is_named(refused, place, key):
+    records = damaged(place)
+    del records[place][key]
+    refused(records, f": line {place % len(GOOD) + 1}: {key}: is missing")
+
+
+TRIALS = sum(case["trials"] for case in GOOD[1:-1])
+
+
+LINES_EVICTED = TRIALS + 5 * 1024  #: one for the guard in each trial, and 1,024 in each of five proofs
+
+
+FLUSHED = 64 * (TRIALS + 5)  #: a walk of 4,096 bytes in each trial, and five before the first case
+
+
+WARM = {"ratio": 1.1, "warm": 1e-6, "cold": 1.1e-6, "took": 0.004}
+
+
+def cooled(cache: str, end: dict[str, Any], **changes: Any) -> list:
+    """A whole launch in this state of the caches, whose end record tells this."""
+    *records, last = samples.launch(cache=cache, **changes)
+    last.pop("evicted_lines", None)
+    return [*records, last | end]
+
+
+@pytest.mark.parametrize(
+    ("cache", "end"), [("evict", {"evicted_lines": LINES_EVICTED}), ("flush", {"flush_sum": FLUSHED})]
+)
+def test_caches_were_cold_on_every_rank_in_every_trial(tmp_path, cache, end):
+    assert read_launch(samples.write(tmp_path / "a", cooled(cache, end))).cache == cache
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (
+            cooled("evict", {"evicted_lines": LINES_EVICTED - 1}),
+            f"evicted_lines: {LINES_EVICTED - 1}, not {LINES_EVICTED} or more",
+        ),
+        (cooled("evict", {}), "evicted_lines: is missing"),
+        (cooled("warm", {"evicted_lines": LINES_EVICTED}), "evicted_lines: is there where cache is warm"),
+        (cooled("flush", {"flush_sum": FLUSHED - 64}), "flush_sum"),
+        (cooled("flush", {"flush_sum": FLUSHED}, coldness=WARM), "flush left the caches warm"),
+        (samples.launch(cache="evict", flush_bytes=4096), "line 1: flush_bytes: "),
+        (samples.launch(cache="flush", flush_bytes=0), "line 1: flush_bytes: "),
+        (samples.launch(cache="flush", evict_line=64), "line 1: evict_line: "),
+        (samples.launch(cache="warm", coldness=samples.PROOF), "line 1: coldness: "),
+        (samples.launch(cache="evict", coldness=samples.PROOF | {"cold": 2e-5}), "line 1: coldness: "),
+        (samples.launch(cache="evict", coldness={"ratio": 20.5}), "line 1: coldness.warm: "),
+    ],
+)
+def test_a_launch_says_no_more_of_the_caches_than_it_did(refused, records, said):
+    refused(records, said)
