@@ -1,13 +1,11 @@
 """MPIs by what they say of themselves, and the names that they get."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.base.records import parse_record
 from postprocess.model.case import NAME
 from site_configs.mpi import family as mpis
 from site_configs.mpi.family import (
@@ -122,21 +120,6 @@ def test_names_never_collide_whatever_they_were_before(kinds):
     assert len({each.name for each in named}) == len(found)
     assert [each.prefix for each in named] == [each.prefix for each in found]
     assert name_distinctly(named) == named
-
-
-def test_an_mpi_is_stored_and_read_back():
-    found = mpi(1, "mpich-5_0_2")
-    assert parse_record(asdict(found), Mpi, exact=True) == found
-    assert found.launcher == [found.mpiexec]
-
-
-@pytest.mark.parametrize("change", [{"colour": "red"}, {"name": None}])
-def test_an_mpi_of_another_version_of_plumbline_is_refused(change):
-    data = asdict(mpi(1)) | change
-    if None in change.values():
-        del data["name"]
-    with pytest.raises(ValueError, match=r"(colour|name): is"):
-        parse_record(data, Mpi, exact=True)
 
 
 @pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])

@@ -16,7 +16,6 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
 from postprocess.calibration.machine_load import BESIDE_OTHERS
 from postprocess.calibration.schedule import CalibrationProgress, LaunchTarget, PassResult, plan_part_of
-from postprocess.main import build_parser
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import list_places
 from postprocess.model.reference import Reference
@@ -476,13 +475,6 @@ def test_another_choice_of_cases_is_only_estimated(work, capsys):
     assert (JOB_PLACE, 4) in read_known_costs(work) and (JOB_PLACE, 2) not in read_known_costs(work)
     plan_for_seconds(work, [few], LaunchTarget(seconds=600), Progress())
     assert "(roughly: not all of it was measured here yet)" in " ".join(capsys.readouterr().out.split())
-
-
-def test_seconds_are_told_in_the_place_of_launches():
-    assert build_parser().parse_args(["calibrate", "--seconds", "60"]).seconds == 60
-    assert build_parser().parse_args(["calibrate"]).seconds is None
-    with pytest.raises(UsageError, match="not allowed with"):
-        build_parser().parse_args(["calibrate", "--seconds", "60", "--launches", "5"])
 
 
 RESULT = CaseResult(CASES[0], Verdict.PROVISIONAL, "measured for its reference")

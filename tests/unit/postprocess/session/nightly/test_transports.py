@@ -277,12 +277,6 @@ def test_what_no_library_tells_changes_nothing(tmp_path: Path) -> None:
     assert judge(TransportProof({NODE: []}, known=recall(file, KnownTransports))) == PASSED
 
 
-def test_a_damaged_file_is_known_anew(tmp_path: Path) -> None:
-    file = tmp_path / "transports.json"
-    file.write_text("{", encoding="utf-8")
-    assert recall(file, KnownTransports) == KnownTransports()
-
-
 class Silent:
     """A session context that knows what it has heard, and can start nothing."""
 

@@ -233,12 +233,6 @@ def test_a_job_whose_nodes_went_away_is_told_from_one_that_failed(
     assert there.taken_away == taken and not there.never_started and not there.timed_out
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"how": "x", "reason": ""}', '{"how": "timed-out"}'])
-def test_an_ending_that_cannot_be_read_is_none(tmp_path: Path, text: str):
-    (tmp_path / base.ENDED).write_text(text)
-    assert base.read_ended(tmp_path) is None
-
-
 def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLURM_CLUSTERS", "another")
     seen = []
