@@ -344,8 +344,7 @@ def test_the_help_of_a_command_has_one_line_an_example_and_the_exit_status(words
 @pytest.mark.parametrize(("words", "parser"), COMMAND_PARSERS, ids=WORDS_OF)
 def test_the_example_of_a_command_is_one_of_this_command(words, parser: Parser):
     program, *given = shlex.split(parser.example)
-    assert program == "./plumbline"
-    assert tuple(given[: len(words)]) == words
+    assert (program, tuple(given[: len(words)])) == ("./plumbline", words)
     with called() as calls:
         assert run(*given) == (0, "")
     assert calls[0][0] == parser.example or subcommands(parser)

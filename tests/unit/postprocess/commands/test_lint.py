@@ -188,8 +188,7 @@ def test_a_wrong_site_is_one_line_that_names_it(work, progress, tmp_path, old, n
     first, fault = said(progress).splitlines()
     assert first == f"{path}: 1 wrong"
     number = next(n for n, each in enumerate(text.splitlines(), 1) if line in each)
-    assert fault.startswith(f"{path}:{number}: ")
-    assert complaint in fault
+    assert fault.startswith(f"{path}:{number}: ") and complaint in fault
 
 
 def test_a_folder_inside_of_references_is_checked_as_a_part_of_them(work, progress):

@@ -141,8 +141,7 @@ def test_a_night_after_a_part_of_a_session_has_no_cost():
 
 
 def test_what_selects_is_what_the_commands_have_for_it():
-    flags = {flag: OPTIONS[flag].kind is not None for flag in SELECTION if flag != "--site"}
-    assert flags == SELECTING
+    assert {flag: OPTIONS[flag].kind is not None for flag in SELECTION if flag != "--site"} == SELECTING
 
 
 def cells(found):

@@ -140,8 +140,7 @@ def test_fresh_launches_leave_the_decision_to_their_session(night):
 def test_a_common_cause_alone_is_told_as_what_failed(night):
     fine = [r for r in night.results if r.verdict == Verdict.PASS]
     summary = replace(night, results=tuple(fine), causes=("cpu: slower",), exit_status=1)
-    found = overview.format_headline(summary)
-    assert found == "No case failed by itself, but many are slower together"
+    assert overview.format_headline(summary) == "No case failed by itself, but many are slower together"
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,7 @@ def test_a_report_that_cannot_be_written_changes_nothing(bad, tmp_path, monkeypa
     with declared.raises(UsageError) as error:
         session_report.build_report(directory, summary, {})
     assert str(error.value).isprintable()
-    expected = {"summary.json", "report.md", "report.html"}
-    assert {path.name for path in directory.iterdir()} == expected
+    assert {path.name for path in directory.iterdir()} == {"summary.json", "report.md", "report.html"}
     assert (directory / "report.md").read_text() == "earlier"
     assert (directory / "report.html").read_text() == "earlier"
 
@@ -132,11 +131,9 @@ def test_the_page_needs_nothing_from_outside(html, page):
 
 
 def test_the_page_follows_the_colour_scheme_and_prints(html):
-    assert "prefers-color-scheme: dark" in html
-    assert "@media print" in html
+    assert "prefers-color-scheme: dark" in html and "@media print" in html
     used = set(re.findall(r"var\((--[a-z0-9-]+)\)", html))
-    defined = set(re.findall(r"(--[a-z0-9-]+):", html))
-    assert used <= defined
+    assert used <= set(re.findall(r"(--[a-z0-9-]+):", html))
 
 
 @pytest.mark.parametrize(
@@ -170,8 +167,7 @@ def test_a_session_that_failed_otherwise_is_not_called_good():
 def test_a_status_of_zero_that_the_cases_deny_is_named(bad):
     night = replace(bad, more={"exit_status": 0})
     for text in (Page(html_of(night)).text, markdown_of(night)):
-        assert "Contradiction" in text
-        assert "✓" not in text[:40]
+        assert "Contradiction" in text and "✓" not in text[:40]
 
 
 def test_every_failed_case_with_trials_has_its_picture(bad, page):
@@ -192,8 +188,7 @@ def test_a_skipped_launch_has_not_failed():
     night.more["launches"] += [ran | {"outcome": "crashed", "reason": "signal 11"}]
     assert "Launches: 3, 1 failed, 1 skipped" in Page(html_of(night)).text
     failed = markdown_of(night).split("## Launches that failed")[1].split("##")[0]
-    assert "signal 11" in failed
-    assert "no Spack" not in failed
+    assert "signal 11" in failed and "no Spack" not in failed
 
 
 def test_each_note_stands_once(bad):
@@ -277,8 +272,7 @@ def test_hostile_text_adds_nothing_to_the_markdown(hostile_and_plain):
 def test_no_text_breaks_out_of_its_place_in_the_markdown(bad, text):
     night = samples.hostile(bad, text)
     kinds = [token.type for token in MARKDOWN.parse(markdown_of(night))]
-    plain = [token.type for token in MARKDOWN.parse(markdown_of(samples.hostile(bad, "x")))]
-    assert kinds == plain
+    assert kinds == [token.type for token in MARKDOWN.parse(markdown_of(samples.hostile(bad, "x")))]
 
 
 def test_a_very_bad_night_stays_small(tmp_path, monkeypatch):

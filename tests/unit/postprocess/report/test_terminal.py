@@ -166,8 +166,7 @@ def test_what_is_not_listed_is_counted_and_can_be_found(large, terminal, monkeyp
     text = COLOUR.sub("", tables.render_terminal(large, 120, terminal))
     named = len(large.failed) + len(large.outliers)
     groups = overview.list_groups(large)
-    heads = len(re.findall(r"^  again: ", text, re.M))
-    assert heads <= (tables.MOST_IN_TERMINAL if terminal else 100)
+    assert len(re.findall(r"^  again: ", text, re.M)) <= (tables.MOST_IN_TERMINAL if terminal else 100)
     outside = [line for line in text.splitlines() if line.startswith("and ")]
     listed = sum(len(group.results) for group in groups if group.results[0].case.key in text)
     if listed == named:

@@ -60,12 +60,9 @@ def test_a_node_with_a_daemon_is_named(tmp_path: Path, declared: Declared) -> No
     assert len(lines) == 1
 
 
-def test_a_healthy_night_names_nobody(tmp_path: Path) -> None:
-    assert describe_late_nodes(tmp_path, night(tmp_path / "a", None)) == []
-
-
-def test_on_a_busy_machine_nobody_stands_out(tmp_path: Path) -> None:
-    assert describe_late_nodes(tmp_path, night(tmp_path / "a", 0.01, load=0.4)) == []
+def test_in_a_healthy_night_and_on_a_busy_machine_nobody_stands_out(tmp_path: Path) -> None:
+    for name, period, load in (("well", None, 0.0), ("busy", 0.01, 0.4)):
+        assert describe_late_nodes(tmp_path / name, night(tmp_path / name, period, load)) == []
 
 
 def test_what_is_remembered_may_be_damaged(tmp_path: Path) -> None:
@@ -231,5 +228,4 @@ def test_many_changes_are_cut_to_what_one_reads(tmp_path: Path) -> None:
     describe_node_facts(tmp_path, [launch_with(tmp_path / "a", facts)], "then")
     other = dict.fromkeys(facts, "10")
     lines = describe_node_facts(tmp_path, [launch_with(tmp_path / "b", other)], "now")
-    assert len(lines) == 11
-    assert lines[-1] == f"and 10 more such facts in {FACTS_FILE}"
+    assert (len(lines), lines[-1]) == (11, f"and 10 more such facts in {FACTS_FILE}")
