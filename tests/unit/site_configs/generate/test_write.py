@@ -202,12 +202,6 @@ def test_a_name_of_a_site_is_one(text: str):
     assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", clean_name(text))
 
 
-def test_no_two_partitions_get_one_name():
-    names = ["gpu:a100", "gpu.a100", "cpu-short", "cpu_short", "gpu_a100", "GPU_a100", "Cpu-Short"]
-    expected = ["gpu_a100_2", "gpu_a100_3", "cpu-short", "cpu_short", "gpu_a100"]
-    assert choose_distinct_names(names) == [*expected, "GPU_a100_4", "Cpu-Short_2"]
-
-
 @given(st.lists(st.text(max_size=9), max_size=9))
 def test_names_are_distinct_and_allowed(texts: list[str]):
     names = choose_distinct_names(texts)

@@ -55,12 +55,6 @@ def test_boundaries_are_those_of_the_paper_on_a_hypercube():
     assert {*found} - {*ORIGIN} == {3, 5}  # of nodes
 
 
-@pytest.mark.parametrize("counts", [list_process_counts, list_boundary_counts])
-def test_the_place_of_the_counts_in_the_paper_is_cited(counts):
-    """Section 2 has the timing template, not the counts."""
-    assert "2003, section 1)" in counts.__doc__
-
-
 @pytest.mark.parametrize(
     ("topology", "there"),
     [
