@@ -192,8 +192,7 @@ def test_without_an_index_there_is_one_line_and_the_next_time_it_is_tried_again(
         "PIP_RETRIES": "0",
     }
     line = refused(clone.run("nightly", **unreachable))
-    assert "ERROR: " in line
-    assert "is a package index reachable?" in line
+    assert "ERROR: " in line and "is a package index reachable?" in line
     assert f"(all of it: {clone.home}/set-up.log)" in line
     assert "No matching distribution" in (clone.home / "set-up.log").read_text()
     assert not list(clone.venv.glob("*.installed"))
@@ -231,8 +230,7 @@ def door(clone: Clone, monkeypatch: pytest.MonkeyPatch):
 def test_an_old_python_gets_one_line(door, capsys, version):
     line = refused(door(capsys, version_info=version))
     found = ".".join(map(str, version))
-    expected = f"needs Python 3.10 or newer, this is {found}: start it as python3.X ./plumbline"
-    assert line == expected
+    assert line == f"needs Python 3.10 or newer, this is {found}: start it as python3.X ./plumbline"
 
 
 @pytest.mark.parametrize("version", [(3, 5), (3, 9)])
@@ -408,8 +406,7 @@ def test_an_option_that_names_nothing_does_not_mean_the_index(door, capsys, word
 def test_nothing_is_installed_from_a_mirror_that_does_not_verify(mirrored: Mirrored):
     def line(words: str) -> None:
         found = refused(mirrored.run("setup", f"--mirror={mirrored.mirror}"))
-        assert words in found
-        assert not mirrored.venv.exists()
+        assert words in found and not mirrored.venv.exists()
 
     (wheel, *_) = sorted((mirrored.mirror / "wheels").iterdir())
     whole = wheel.read_bytes()

@@ -91,8 +91,7 @@ def test_what_was_asked_for_and_cannot_be_had_is_one_line(
     machine(*present)
     with declared.raises(UsageError) as refused:
         setup.prepare_machine(work, "local", families, progress)
-    assert str(refused.value).startswith(line)
-    assert "\n" not in str(refused.value)
+    assert str(refused.value).startswith(line) and "\n" not in str(refused.value)
 
 
 def test_a_family_that_has_no_wheel_may_be_asked_for_where_it_is_installed(machine, work, progress):
@@ -138,8 +137,7 @@ def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
 
     monkeypatch.setattr(preparation.spack_machine, "write_environment", write)
     found = setup.prepare_machine(work, "local", None, progress)
-    assert found.spack == SPACK
-    assert found.built_with == "Spack 1.1.0, CMake for mpich-1"
+    assert (found.spack, found.built_with) == (SPACK, "Spack 1.1.0, CMake for mpich-1")
     expected = "Spack cannot be used for mpich-1 (no compiler): it is built with CMake"
     assert progress.notes[-1] == expected
     assert not stale.exists()
@@ -189,9 +187,7 @@ def cron(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "mine.py"
 
 
-def test_modules_of_a_login_shell_are_used_where_the_shell_has_none(
-    machine, work, progress, cron: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_modules_of_a_login_shell_are_used_where_the_shell_has_none(machine, work, progress, cron, monkeypatch):
     profile = cron.parent / ".bash_profile"
     profile.write_text(
         "echo a word of the day\nexport LMOD_CMD=/opt/lmod LMOD_FAMILY_MPI=x OMPI_MCA_btl=tcp\n"
@@ -277,9 +273,7 @@ def test_a_word_for_a_source_becomes_one_for_where_it_is_installed(
 
 @plants("builds", "a source of an MPI that does not compile", "`compare`", "", 2,
         "…/mpich: Spack cannot build this MPI: it does not compile")  # fmt: skip
-def test_a_source_that_cannot_be_built_is_one_line(
-    machine, work, progress, monkeypatch, tmp_path: Path, declared: Declared
-):
+def test_a_source_that_cannot_be_built_is_one_line(machine, work, progress, monkeypatch, tmp_path, declared):
     def fail(*_: object) -> Path:
         raise SpackEnvironmentError("it does not compile")
 
@@ -473,8 +467,7 @@ def test_each_mpi_of_a_site_gets_an_environment_or_a_line(tmp_path, work, progre
     stale.parent.mkdir(parents=True)
     stale.touch()
     found = setup.prepare_machine(work, site_of(tmp_path, text), None, progress)
-    assert written == ["one"]
-    assert found.built_with == "Spack 1.1.0, CMake for two, three"
+    assert (written, found.built_with) == (["one"], "Spack 1.1.0, CMake for two, three")
     assert progress.notes == [
         "Spack cannot be used for two, three (family 'mvapich' is none of mpich, openmpi, intel-mpi): "
         "they are built with CMake"

@@ -209,8 +209,7 @@ def test_a_partition_may_have_any_key_of_reframes():
     more = {"max_jobs": 3, "extras": {"fabric": "x"}, "time_limit": "10m"}
     entry = cpus(scheduler="slurm", access=("--exclusive",), **more)
     assert (entry["launcher"], entry["access"], entry["max_jobs"]) == ("srun", ["--exclusive"], 3)
-    assert entry["time_limit"] == "10m"
-    assert entry["extras"]["fabric"] == "x"
+    assert (entry["time_limit"], entry["extras"]["fabric"]) == ("10m", "x")
     assert entry["extras"]["layouts"][-1] == [16, 8]
     assert cpus(launcher="ssh")["launcher"] == "ssh"
 

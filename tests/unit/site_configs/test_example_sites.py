@@ -56,8 +56,7 @@ def test_a_night_on_this_machine_is_as_many_cases_with_every_mpi(tmp_path, progr
     cases, launches = night(work, "local", progress)
     number = len(found.mpis)  # each has mpicost; IMB is there for some, as a wheel
     assert (cases - 48 * number, launches - number) >= (0, 0)
-    text = " ".join(progress.console.file.getvalue().split())
-    assert "OSU and IMB that Spack builds" in text
+    assert "OSU and IMB that Spack builds" in " ".join(progress.console.file.getvalue().split())
 
 
 def test_no_site_that_comes_with_plumbline_is_left_out():

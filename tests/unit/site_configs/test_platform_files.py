@@ -31,8 +31,7 @@ def facts(path: Path) -> dict[str, str]:
 
 
 def test_there_are_the_papers_machines_and_a_modern_one():
-    expected = ["ethernet", "fattree", "hypercube", "myrinet", "torus"]
-    assert [path.stem for path in FILES] == expected
+    assert [path.stem for path in FILES] == ["ethernet", "fattree", "hypercube", "myrinet", "torus"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -63,8 +62,7 @@ def test_a_file_is_one_cluster_in_plain_link_numbers(path: Path):
 )
 def test_a_machine_has_room_for_1024_processes(name: str, per_node: int):
     hosts = hosts_of(PLATFORMS / f"{name}.xml")
-    assert len(set(hosts)) * per_node == MOST
-    assert hosts[0] == "n0"
+    assert (len(set(hosts)) * per_node, hosts[0]) == (MOST, "n0")
 
 
 @pytest.mark.parametrize("name", ["torus", "hypercube", "fattree"])

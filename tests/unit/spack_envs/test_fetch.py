@@ -50,8 +50,7 @@ def test_fetches_the_release(tmp_path, upstream):
 def test_what_is_not_there_leaves_nothing(tmp_path, upstream, address, release, said):
     with pytest.raises(FetchError, match=said) as caught:
         fetch_release(address or upstream, release, tmp_path / "cache" / "copy")
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "cache").exists()
+    assert "\n" not in str(caught.value) and not (tmp_path / "cache").exists()
 
 
 def test_silent_upstream_is_given_up(tmp_path):
@@ -103,8 +102,7 @@ def test_leftovers_of_killed_processes_go_but_not_those_of_running_ones(tmp_path
     new.mkdir()
     os.utime(old, (0, 0))
     fetch_release(upstream, "v1", tmp_path / "copy")
-    assert not old.exists()
-    assert new.exists()
+    assert not old.exists() and new.exists()
 
 
 @pytest.mark.parametrize(

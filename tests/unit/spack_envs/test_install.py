@@ -166,8 +166,7 @@ def test_changed_sources_build_mpicost_and_nothing_else(place):
     source.write_text("int changed;")
     for program in PRODUCTS:
         place.install(program)
-    expected = [["install", "mpicost"], ["location", "-i"]]
-    assert [call.split()[:2] for call in place.calls()] == expected
+    assert [call.split()[:2] for call in place.calls()] == [["install", "mpicost"], ["location", "-i"]]
 
 
 def test_sources_that_change_during_the_build_are_built_next_time(place, monkeypatch):
@@ -247,8 +246,7 @@ def test_repository_is_asked_only_where_a_program_comes_from_one(monkeypatch):
 
 def test_several_at_once_build_once(place):
     done = at_once(lambda: place.install("osu"))
-    assert len(done) == 4
-    assert len(set(done)) == 1
+    assert (len(done), len(set(done))) == (4, 1)
     assert [call.split()[0] for call in place.calls()] == ["concretize", "install", "location"]
 
 
@@ -289,8 +287,7 @@ def command(place: Place, program: str) -> subprocess.CompletedProcess[str]:
 def test_command_tells_what_was_installed(place):
     done = command(place, "osu")
     assert (done.returncode, done.stderr) == (0, "")
-    told = Installation(**json.loads((place.root / "result.json").read_text()))
-    assert told == place.install("osu")
+    assert Installation(**json.loads((place.root / "result.json").read_text())) == place.install("osu")
 
 
 @pytest.mark.parametrize(("fault", "without"), [("unfetched", True), ("broken", False)])

@@ -14,21 +14,12 @@ from tests.support.faults import Declared, plants
 from tests.support.threads import at_once
 
 
-def test_spack_writes_below_the_work_directory_only():
-    variables = layout.spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), {})
-    assert variables["SPACK_DISABLE_LOCAL_CONFIG"] == "1"
-    assert variables["SPACK_USER_CACHE_PATH"] == "/site/spack/cache"
-
-
-def test_spack_runs_on_the_python_that_has_the_solver():
-    variables = layout.spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), {})
-    assert variables["SPACK_PYTHON"] == sys.executable
-
-
-def test_this_spack_comes_before_any_other():
+def test_spack_writes_below_the_work_directory_on_this_python_and_before_any_other_spack():
     environ = {"PATH": "/usr/bin:/bin"}
-    variables = layout.spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), environ)
-    assert variables["PATH"].split(os.pathsep) == ["/opt/spack/bin", "/usr/bin", "/bin"]
+    told = layout.spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), environ)
+    assert (told["SPACK_DISABLE_LOCAL_CONFIG"], told["SPACK_USER_CACHE_PATH"]) == ("1", "/site/spack/cache")
+    assert told["SPACK_PYTHON"] == sys.executable  # which has the solver
+    assert told["PATH"].split(os.pathsep) == ["/opt/spack/bin", "/usr/bin", "/bin"]
 
 
 def test_hash_is_read_from_the_solution(tmp_path):
@@ -199,18 +190,13 @@ def names(repository: Path) -> set[str]:
     return {path.parent.name for path in repository.glob("packages/*/package.py")}
 
 
-def test_has_what_known_recipes_name_and_no_more(tmp_path, packages, ours):
+def test_has_what_known_recipes_name_and_no_more_and_does_not_build_it(tmp_path, packages, ours):
     world = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
     known = {name.replace("-", "_") for name in (*layout.BUILT, *layout.EXTERNAL)} - {"mpicost"}
     named = {"gmp", "libfabric", "ucx", "intel_oneapi_compilers", "autoconf", "mpi"}
-    assert names(world.builtin) == known | named
-    assert names(world.plumbline) == {"mpicost"}
+    assert (names(world.builtin), names(world.plumbline)) == (known | named, {"mpicost"})
     assert (world.builtin / "build_systems" / "makefile.py").is_file()
     assert (world.builtin / "repo.yaml").is_file()
-
-
-def test_what_is_only_named_may_not_be_built(tmp_path, packages, ours):
-    world = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
     assert world.closed == ("autoconf", "gmp", "intel-oneapi-compilers", "libfabric", "ucx")
 
 
@@ -232,8 +218,7 @@ def test_changed_recipe_makes_another_world(tmp_path, packages, ours, whose):
     before = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
     changed.write_text(changed.read_text() + "# changed\n")
     after = layout.build_closed_recipes(tmp_path / "worlds", packages, ours)
-    assert after.root != before.root
-    assert after.index != before.index
+    assert after.root != before.root and after.index != before.index
 
 
 @pytest.mark.parametrize("name", ["packages/mpicost/package.py", "helper.py", "added.py"])
@@ -262,8 +247,7 @@ def test_leaves_no_trace_in_the_sources(tmp_path, packages, ours):
 
 def test_two_at_once(tmp_path, packages, ours):
     worlds = at_once(lambda: layout.build_closed_recipes(tmp_path / "worlds", packages, ours))
-    assert len(worlds) == 4
-    assert len(set(worlds)) == 1
+    assert (len(worlds), len(set(worlds))) == (4, 1)
     assert [path.name for path in (tmp_path / "worlds").iterdir()] == [worlds[0].root.name]
 
 

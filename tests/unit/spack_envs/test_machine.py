@@ -98,8 +98,7 @@ def test_mpi_is_the_only_provider_and_never_built(work, spack, family, version, 
 def test_only_the_suite_and_what_belongs_to_the_compiler_is_built(work, spack):
     sections = settings(write(work, spack))["packages"]
     built = {name for name, entry in sections.items() if entry.get("buildable")}
-    assert built == {f"{name}:" for name in BUILT}
-    assert sections["hwloc"] == {"buildable": False}
+    assert (built, sections["hwloc"]) == ({f"{name}:" for name in BUILT}, {"buildable": False})
     (gcc,) = sections["gcc:"]["externals"]
     assert gcc["extra_attributes"] == {"compilers": {"c": "/usr/bin/gcc"}}
 
@@ -116,8 +115,7 @@ def test_missing_make_is_not_compiled(work, spack):
 def test_every_mpi_builds_the_same_programs(family):
     """Their versions stand in one place."""
     ours = SOURCE / "spack_envs"
-    specs = yaml.safe_load((ours / family / "spack.yaml").read_text())["spack"]["specs"]
-    assert specs == ["$programs"]
+    assert yaml.safe_load((ours / family / "spack.yaml").read_text())["spack"]["specs"] == ["$programs"]
     (named,) = yaml.safe_load((ours / "common" / "definitions.yaml").read_text())["definitions"]
     packages = [spec.partition("@")[0] for spec in named["programs"]]
     assert packages == [product.package for product in PRODUCTS.values()]
@@ -328,8 +326,7 @@ def test_gcc_without_cxx_is_enough(bin_folder):
 def test_first_folder_wins(bin_folder, tmp_path):
     tool(tmp_path / "wheel" / "bin", "cmake", "cmake version 3.30.1")
     _, cmake, ninja, *_ = find_toolchain([tmp_path / "wheel" / "bin", bin_folder])
-    assert cmake.spec == "cmake@3.30.1"
-    assert ninja.prefix == str(bin_folder.parent)
+    assert (cmake.spec, ninja.prefix) == ("cmake@3.30.1", str(bin_folder.parent))
 
 
 def test_folder_that_is_no_bin_is_passed_over(bin_folder, tmp_path):

@@ -31,8 +31,7 @@ def module(folder: Path, text: str) -> Path:
 def test_a_fault_is_found_in_a_decorator_and_in_a_table_of_one(tmp_path: Path) -> None:
     text = f"T = [{TEXT}]\n@parametrize('x', T)\n@{TEXT}\ndef test_a(): ...\n"
     rows = list(read_module(module(tmp_path, text)))
-    assert [row.fault for row in rows] == [FAULT] * 2
-    assert {row.test for row in rows} == {"test_a"}
+    assert ([row.fault for row in rows], {row.test for row in rows}) == ([FAULT] * 2, {"test_a"})
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,7 @@ def test_a_part_of_a_node_costs_all_of_it():
 
 def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
     one = site_check.estimate_night_cost([launch(128, 1, exact=True)], {})
-    assert one.nodes == 128
-    assert one.node_seconds == one.seconds
+    assert (one.nodes, one.node_seconds) == (128, one.seconds)
 
 
 def test_what_the_first_night_costs_more_is_told(work, progress):

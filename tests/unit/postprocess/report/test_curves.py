@@ -37,8 +37,7 @@ def test_over_bytes_by_layout_and_over_processes_by_size_with_a_line_per_mpi(res
     found = named(build(results))
     for title, x in (("bcast, 16 processes", "bytes"), ("bcast, 8 B", "processes")):
         panel = found[title].panel
-        assert panel.x == x
-        assert [line.name for line in panel.lines] == sorted(samples.LIBRARIES)
+        assert (panel.x, [line.name for line in panel.lines]) == (x, sorted(samples.LIBRARIES))
     assert "barrier, 16 processes" not in found
     assert found["barrier, no payload"].panel.x == "processes"
     assert found["pingpong, 8 B, 16 processes"].panel.x == "peer"
@@ -124,7 +123,6 @@ def test_any_values_lie_inside(values):
 @given(st.lists(st.integers(), unique=True, min_size=1).map(sorted), st.integers(1, 9))
 def test_thin_keeps_order_and_ends(values, most):
     chosen = panels.thin_values(values, most)
-    assert len(chosen) == min(most, len(values))
-    assert chosen == sorted(set(chosen))
+    assert (len(chosen), chosen) == (min(most, len(values)), sorted(set(chosen)))
     assert chosen[-1] == values[-1]
     assert most == 1 or chosen[0] == values[0]

@@ -77,13 +77,15 @@ def test_a_calibration_is_advised_only_for_what_nothing_else_mends(bad):
     assert not any("calibrate" in proposal.command for proposal in proposals)
 
 
-def test_a_calibration_is_advised_for_the_site_that_was_measured(bad):
+def test_what_is_proposed_is_for_the_site_that_was_measured(bad):
     one = replace(bad.results[0], verdict=Verdict.NO_REFERENCE, reason="no reference")
     first, *_ = view.propose_next(replace(bad, results=(one,), site="centre/site.py"))
-    assert (first.why, first.command) == (
-        "Calibrate: 1 case has no reference",
-        "./plumbline calibrate --site centre/site.py",
-    )
+    told = ("Calibrate: 1 case has no reference", "./plumbline calibrate --site centre/site.py")
+    assert (first.why, first.command) == told
+    quiet = parse_summary(samples.healthy_night(samples.few_cases()[:5]).document())
+    blind = [replace(r, detectable=None, detectable_learned=None) for r in quiet.results]
+    (only,) = view.propose_next(replace(quiet, results=tuple(blind), site="mycluster"))
+    assert only.command == "./plumbline nightly --site mycluster"
 
 
 def test_a_night_that_all_references_judge_well_needs_nothing():
@@ -100,13 +102,6 @@ def test_a_night_that_all_references_judge_well_needs_nothing():
         replace(quiet, results=tuple(replace(r, detectable_learned=None) for r in blind))
     )
     assert only.why == view.BLIND_MACHINE
-
-
-def test_nights_are_proposed_on_the_site_that_was_measured():
-    quiet = parse_summary(samples.healthy_night(samples.few_cases()[:5]).document())
-    blind = [replace(r, detectable=None, detectable_learned=None) for r in quiet.results]
-    (only,) = view.propose_next(replace(quiet, results=tuple(blind), site="mycluster"))
-    assert only.command == "./plumbline nightly --site mycluster"
 
 
 @pytest.mark.parametrize(
@@ -141,8 +136,7 @@ def test_a_night_after_a_part_of_a_session_has_no_cost():
 
 
 def test_what_selects_is_what_the_commands_have_for_it():
-    flags = {flag: OPTIONS[flag].kind is not None for flag in SELECTION if flag != "--site"}
-    assert flags == SELECTING
+    assert {flag: OPTIONS[flag].kind is not None for flag in SELECTION if flag != "--site"} == SELECTING
 
 
 def cells(found):

@@ -57,8 +57,7 @@ def test_what_is_all_well_is_one_row_and_what_failed_keeps_its_own(three):
     assert imb.rows[0].cells[1].text == "20 crashed"
     assert osu.rows[1].cells[2].text == f"{11 * 20 + 1} skipped"
     strict = build_grid(replace(three, strict=True), 12)
-    names = [row.name for row in strict.sections[2].rows]
-    assert names == ["bw_0", "59 routines more with failures"]
+    assert [row.name for row in strict.sections[2].rows] == ["bw_0", "59 routines more with failures"]
 
 
 def test_a_grid_that_fits_is_not_folded(summary):

@@ -95,8 +95,7 @@ def test_one_process_count_shows_points_values_and_bars():
     svg = plots.draw_lines(panel)
     shown = texts(svg)
     assert shown.count("2") == 1
-    values = {formats.microseconds(line.points[0].value) for line in panel.lines}
-    assert values <= set(shown)
+    assert {formats.microseconds(line.points[0].value) for line in panel.lines} <= set(shown)
     places = [e.get("x") for e in ET.fromstring(svg).iter("use") if "series" in e.get("style", "")]
     assert len(set(places)) == 3
 
@@ -189,8 +188,7 @@ def test_trials_show_median_headline_reference_and_band():
     plain = plots.draw_trials(of_case([1e-6, 1e-6, 2e-6], reference=None, band=None))
     drawn = [s for s in styles(svg, "path") if "stroke-dasharray" in s]
     assert len([s for s in drawn if "var(--good)" in s]) == 1
-    assert "fill-opacity" in svg
-    assert "var(--good)" not in plain
+    assert "fill-opacity" in svg and "var(--good)" not in plain
 
 
 def test_launches_stand_beside_each_other():
@@ -221,8 +219,7 @@ def test_a_picture_is_one_element_that_needs_nothing_from_outside():
 def test_ids_are_unique_among_pictures():
     drawn = [plots.draw_lines(panel_of("bcast")) for _ in range(2)]
     ids = [re.findall(r'\bid="([^"]*)"', svg) for svg in drawn]
-    assert ids[0]
-    assert not set(ids[0]) & set(ids[1])
+    assert ids[0] and not set(ids[0]) & set(ids[1])
     for svg, known in zip(drawn, ids, strict=True):
         assert set(re.findall(r'(?:href="|url\()#([^")]*)', svg)) <= set(known)
 

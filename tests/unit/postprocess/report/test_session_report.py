@@ -90,16 +90,6 @@ def html(bad) -> str:
     return html_of(bad, bad.frame())
 
 
-def test_both_reports_are_written_beside_the_summary(bad, tmp_path):
-    (tmp_path / "s").mkdir()
-    paths = session_report.build_report(tmp_path / "s", parse_summary(bad.document()), {})
-    assert paths == (tmp_path / "s" / "report.md", tmp_path / "s" / "report.html")
-    assert paths[0].read_text(encoding="utf-8") == markdown_of(bad)
-    assert paths[1].read_text(encoding="utf-8").endswith("</html>\n")
-    names = {path.name for path in (tmp_path / "s").iterdir()}
-    assert names == {"report.md", "report.html"}
-
-
 @plants("lost", "a full disk", "the report of a session", "", 2,
         ": cannot be written: No space left")  # fmt: skip
 def test_a_report_that_cannot_be_written_changes_nothing(bad, tmp_path, monkeypatch, declared):
@@ -114,8 +104,7 @@ def test_a_report_that_cannot_be_written_changes_nothing(bad, tmp_path, monkeypa
     with declared.raises(UsageError) as error:
         session_report.build_report(directory, summary, {})
     assert str(error.value).isprintable()
-    expected = {"summary.json", "report.md", "report.html"}
-    assert {path.name for path in directory.iterdir()} == expected
+    assert {path.name for path in directory.iterdir()} == {"summary.json", "report.md", "report.html"}
     assert (directory / "report.md").read_text() == "earlier"
     assert (directory / "report.html").read_text() == "earlier"
 
@@ -142,22 +131,9 @@ def test_the_page_needs_nothing_from_outside(html, page):
 
 
 def test_the_page_follows_the_colour_scheme_and_prints(html):
-    assert "prefers-color-scheme: dark" in html
-    assert "@media print" in html
+    assert "prefers-color-scheme: dark" in html and "@media print" in html
     used = set(re.findall(r"var\((--[a-z0-9-]+)\)", html))
-    defined = set(re.findall(r"(--[a-z0-9-]+):", html))
-    assert used <= defined
-
-
-def test_the_verdict_comes_first(bad, page):
-    summary = parse_summary(bad.document())
-    sentence = f"✗ {len(summary.failed)} of {len(bad.results)} cases failed"
-    assert page.text.strip().startswith(sentence)
-    assert title_of(bad) == sentence
-    assert page.text.index("What failed") < page.text.index("Cases by routine")
-    good = Page(html_of(samples.healthy_night([c for c in samples.cases((2,)) if c.bytes == 8])))
-    assert re.search(r"✓ No failure in \d+ cases", good.text)
-    assert "What failed" not in good.text
+    assert used <= set(re.findall(r"(--[a-z0-9-]+):", html))
 
 
 @pytest.mark.parametrize(
@@ -191,21 +167,7 @@ def test_a_session_that_failed_otherwise_is_not_called_good():
 def test_a_status_of_zero_that_the_cases_deny_is_named(bad):
     night = replace(bad, more={"exit_status": 0})
     for text in (Page(html_of(night)).text, markdown_of(night)):
-        assert "Contradiction" in text
-        assert "✓" not in text[:40]
-
-
-def test_every_failed_case_is_named_and_each_reason_and_command_stands_once(bad, page):
-    text, failed = markdown_of(bad), parse_summary(bad.document()).failed
-    assert len(failed) >= 5
-    commands = [line for line in page.words if line.startswith("./plumbline run --failed")]
-    assert len(commands) == len(set(commands)) > 2
-    told = page.text[page.text.index("What failed") : page.text.index("Cases by routine")]
-    for result in failed:
-        assert result.case.key in text
-        assert result.case.label in told
-        if result.verdict is Verdict.TIMEOUT:
-            assert told.count(result.reason) == 1
+        assert "Contradiction" in text and "✓" not in text[:40]
 
 
 def test_every_failed_case_with_trials_has_its_picture(bad, page):
@@ -213,17 +175,6 @@ def test_every_failed_case_with_trials_has_its_picture(bad, page):
     for r in (r for r in parse_summary(bad.document()).failed if r.value is not None):
         name = f"Trials of {r.case.label} {r.case.bytes} bytes, {r.case.environment}"
         assert any(label.startswith(name) for label in labels if label)
-
-
-def test_what_ran_is_told(page, bad):
-    for text in (page.text, markdown_of(bad)):
-        assert "no Spack could be had" in text
-        assert "cmake (no Spack)" in text
-        assert "MPICH Release date: Mon Jun 1 2026" in text
-        assert "AMD EPYC 9354" in text
-        assert "2 min 11 s" in text
-        assert "the launch ran into its time limit of 300 s" in text
-        assert "9 cases: no Spack" in text
 
 
 def test_a_skipped_launch_has_not_failed():
@@ -237,23 +188,7 @@ def test_a_skipped_launch_has_not_failed():
     night.more["launches"] += [ran | {"outcome": "crashed", "reason": "signal 11"}]
     assert "Launches: 3, 1 failed, 1 skipped" in Page(html_of(night)).text
     failed = markdown_of(night).split("## Launches that failed")[1].split("##")[0]
-    assert "signal 11" in failed
-    assert "no Spack" not in failed
-
-
-def test_every_case_that_ran_is_in_the_table_and_can_be_opened(bad, html):
-    keys = re.findall(r"<code>(local:[^<]*)</code>", html)
-    ran = [r.case.key for r in bad.results if r.verdict is not Verdict.SKIPPED]
-    assert sorted(keys) == sorted(ran)
-    assert html.count("<details><summary><i>") + html.count('d"><summary><i>') + html.count(
-        'r"><summary><i>'
-    ) == len(ran)
-
-
-def test_what_was_skipped_is_one_line(bad, page):
-    assert sum(r.verdict is Verdict.SKIPPED for r in bad.results) == 9
-    assert page.text.count("not run: 9 cases: no Spack") == 1
-    assert page.text[page.text.index("not run") :].count("skipped") == 0
+    assert "signal 11" in failed and "no Spack" not in failed
 
 
 def test_each_note_stands_once(bad):
@@ -337,8 +272,7 @@ def test_hostile_text_adds_nothing_to_the_markdown(hostile_and_plain):
 def test_no_text_breaks_out_of_its_place_in_the_markdown(bad, text):
     night = samples.hostile(bad, text)
     kinds = [token.type for token in MARKDOWN.parse(markdown_of(night))]
-    plain = [token.type for token in MARKDOWN.parse(markdown_of(samples.hostile(bad, "x")))]
-    assert kinds == plain
+    assert kinds == [token.type for token in MARKDOWN.parse(markdown_of(samples.hostile(bad, "x")))]
 
 
 def test_a_very_bad_night_stays_small(tmp_path, monkeypatch):

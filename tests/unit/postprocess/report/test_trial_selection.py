@@ -122,8 +122,7 @@ def test_more_failed_cases_than_the_page_bears_are_counted(monkeypatch, night, s
     monkeypatch.setattr(trial_selection, "MOST_FAILED", 1)
     known = trial_selection.read_trials(night.frame(), samples.SESSION)
     chosen, left_out = trial_selection.select_failed(summary, known)
-    assert len(chosen) == 1
-    assert left_out == sum(r.value is not None for r in summary.failed) - 1
+    assert (len(chosen), left_out) == (1, sum(r.value is not None for r in summary.failed) - 1)
 
 
 def test_representatives_are_healthy_different_and_explained(night, summary):

@@ -32,9 +32,7 @@ def test_a_wrapper_of_another_name_is_no_launcher(tmp_path: Path):
     assert find_usual_launcher(facts) == f"{tmp_path}/bin/mpiexec"
 
 
-def test_the_mpirun_of_a_partition_is_found_beside_the_wrapper_if_it_is_not_on_the_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_mpirun_of_a_partition_is_found_beside_the_wrapper_if_it_is_not_on_the_path(tmp_path, monkeypatch):
     mpicc = install(tmp_path / "mpi")
     mpirun = script(mpicc.with_name("mpirun"), "exit 0")
     gnu = SimpleNamespace(name="gnu", cc=str(mpicc), extras={}, features=[], modules=[], env_vars={})

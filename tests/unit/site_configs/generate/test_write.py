@@ -52,8 +52,7 @@ def test_a_large_cray_with_slurm():
     counts = [values(text, f"{key}")[0] for key in ("cores_per_node", "sockets_per_node", "nodes")]
     assert counts == ["128", "2", "4"]
     assert "of 1024 that a job can have (sinfo, scontrol); write more to measure more" in text
-    assert values(text, "nodes_per_switch") == ["256"]
-    assert values(text, "threads_per_core") == ["2"]
+    assert (values(text, "nodes_per_switch"), values(text, "threads_per_core")) == (["256"], ["2"])
     assert "# - partition short is not in this file: its nodes are also in standard" in text
     assert "one login node. Compute nodes may differ" in text
     assert changes(text) == []
@@ -104,8 +103,7 @@ def test_a_partition_of_many_kinds_becomes_several():
 def test_the_launcher_of_each_mpi():
     text = text_of(slurm(CRAY, OPENMPI, MPICH))
     assert values(text, "launcher") == ['["mpirun"]', "slurm.SRUN_PMI2"]
-    expected = ['"mpicc"', 'str(work_directory() / "mpi/mpich-5.0.2/bin/mpicc")']
-    assert values(text, "mpicc") == expected
+    assert values(text, "mpicc") == ['"mpicc"', 'str(work_directory() / "mpi/mpich-5.0.2/bin/mpicc")']
     assert "env_vars" not in text  # HYDRA_BINDING is for MPICH's own launcher
     assert "from site_configs import slurm\n" in text
 
@@ -116,8 +114,7 @@ def test_pbs_tells_neither_sockets_nor_switches():
     assert "from site_configs import pbs\n" in text
     assert values(text, "scheduler") == ["pbs.SCHEDULER"] * 2
     expected = ['["-q standard", "-l place=scatter:excl"]', '["-q large", "-l place=scatter:excl"]']
-    assert values(text, "access") == expected
-    assert values(text, "sockets_per_node") == ["0", "0"]
+    assert (values(text, "access"), values(text, "sockets_per_node")) == (expected, ["0", "0"])
     said = changes(text)
     assert sum("PBS counts 96 CPUs" in line for line in said) == 1
     assert sum("sockets_per_node=0" in line for line in said) == 2
@@ -142,8 +139,7 @@ def test_a_node_that_is_drained_now_is_counted():
 def test_a_machine_without_a_scheduler():
     text = text_of(PLAIN)
     ast.parse(text)
-    assert values(text, "scheduler") == ['"local"']
-    assert values(text, "cores_per_node") == ["16"]
+    assert (values(text, "scheduler"), values(text, "cores_per_node")) == (['"local"'], ["16"])
     assert values(text, "env_vars") == ['{"HYDRA_BINDING": "core"}']
     assert "login node" not in text and changes(text) == []
 
@@ -204,12 +200,6 @@ def test_no_name_of_a_machine_becomes_python(name: str, other: str):
 @given(st.text(max_size=20))
 def test_a_name_of_a_site_is_one(text: str):
     assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", clean_name(text))
-
-
-def test_no_two_partitions_get_one_name():
-    names = ["gpu:a100", "gpu.a100", "cpu-short", "cpu_short", "gpu_a100", "GPU_a100", "Cpu-Short"]
-    expected = ["gpu_a100_2", "gpu_a100_3", "cpu-short", "cpu_short", "gpu_a100"]
-    assert choose_distinct_names(names) == [*expected, "GPU_a100_4", "Cpu-Short_2"]
 
 
 @given(st.lists(st.text(max_size=9), max_size=9))

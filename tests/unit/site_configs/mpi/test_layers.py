@@ -155,9 +155,7 @@ def test_a_shell_that_takes_another_library_is_told_even_if_it_was_tried_before(
 
 @plants("environment", "`LD_LIBRARY_PATH` with another UCX", "the user's shell, beside `mpich+ucx`", "", 2,
         "it does not run on ucx: it takes …/ucx/lib/libucp.so.0.0.0, which is not below …; see")  # fmt: skip
-def test_its_own_library_is_none_that_the_shell_leads_to(
-    mpi: Mpi, ucx: Path, monkeypatch: pytest.MonkeyPatch, declared: Declared
-):
+def test_its_own_library_is_none_that_the_shell_leads_to(mpi: Mpi, ucx: Path, monkeypatch, declared: Declared):
     """Else `mpich+ucx` and `mpich+ucx@/opt/ucx` were the same library, and so the same."""
     assert isinstance(adopt_layer(mpi, "ucx", "", "word"), Mpi)  # it has none: that of the system is its own
     own = Path(mpi.prefix, "lib", "mpich")
@@ -204,8 +202,7 @@ def test_other_families_and_the_standard_abi_have_no_layer(mpi: Mpi, ucx: Path):
 
 def test_only_on_libfabric_no_memory_is_shared_in_a_node(mpi: Mpi):
     layers = ("", LAYER, "libfabric", "libfabric@2.4.0")
-    told = [shares_memory(replace(mpi, layer=layer)) for layer in layers]
-    assert told == [True, True, False, False]
+    assert [shares_memory(replace(mpi, layer=layer)) for layer in layers] == [True, True, False, False]
 
 
 def test_a_library_is_found_below_a_prefix_or_in_a_wheel(tmp_path: Path, ucx: Path, monkeypatch):

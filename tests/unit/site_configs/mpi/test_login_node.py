@@ -11,7 +11,7 @@ from site_configs.mpi.modules import ModuleListing
 from site_configs.mpi.probe import Candidate, extract_identity, identify_wrapper
 from site_configs.mpi.wheels import WheelError
 from tests.support.fake_mpis import MPICH, OPENMPI, install, script
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 
 NOT_STARTED = "echo an MPI program was started; exit 1"
 
@@ -67,9 +67,7 @@ def test_why_a_wrapper_is_of_no_use(tmp_path: Path, body: str, said: str):
 
 @plants("environment", "the newest module of an MPI that does not load", "`site new`", "", 0,
         "further modules of MPIs, not looked into: mpich/4.0; simpich/1")  # fmt: skip
-def test_the_next_newest_module_is_tried_and_what_has_no_entry_is_told(
-    path, tmp_path, monkeypatch, declared: Declared
-):
+def test_the_next_newest_module_is_tried_and_what_has_no_entry_is_told(path, tmp_path, monkeypatch, declared):
     names = ("mpich/4.0", "mpich/4.1", "mpich/4.2")
     candidate = Candidate(mpi(tmp_path / "m", MPICH), Path("x"), "module", module="gcc/13 mpich/4.1")
     broken = Unusable("module mpich/4.2", "module", "it cannot be loaded")

@@ -196,8 +196,7 @@ def test_names_of_modules_that_are_mpis(name: str):
 def test_names_of_modules_that_may_be(modules, name: str):
     modules("gcc/13", "intel/compiler/2023", "HDF5/1.12-OpenMPI-4.1", name)
     listing = list_modules()
-    assert listing.mpis == ()
-    assert listing.resembling == ("HDF5/1.12-OpenMPI-4.1", name)
+    assert (listing.mpis, listing.resembling) == ((), ("HDF5/1.12-OpenMPI-4.1", name))
 
 
 def test_the_newest_of_each_mpi_comes_first():

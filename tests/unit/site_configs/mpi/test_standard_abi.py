@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from site_configs.mpi import inventory
-from site_configs.mpi.family import Mpi, MpiWord, Unusable, is_of_release, name_distinctly, parse_mpi_word
+from site_configs.mpi.family import Mpi, Unusable, is_of_release, name_distinctly
 from site_configs.mpi.inventory import collect_inventory, find_release, load_inventory
 from site_configs.mpi.layers import HEADER, LIBRARY, adopt_standard_abi, build_launch_variables
 from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, install, says, script
@@ -96,19 +96,6 @@ def test_the_library_of_the_mpi_is_searched_first(monkeypatch: pytest.MonkeyPatc
 
 
 # Words and names.
-
-
-@pytest.mark.parametrize(
-    ("word", "plain", "by_abi"),
-    [
-        ("mpich", "mpich", False),
-        (WORD, "mpich", True),
-        ("mpich@5.0.2+abi", "mpich@5.0.2", True),
-        ("/opt/mpich+abi", "/opt/mpich", True),
-    ],
-)
-def test_a_word_says_whether_the_standard_abi_is_meant(word: str, plain: str, by_abi: bool):
-    assert parse_mpi_word(word) == MpiWord(plain, by_abi, "")
 
 
 @pytest.mark.parametrize(

@@ -367,11 +367,8 @@ def test_an_mpi_of_another_binary_interface_is_not_even_tried(mpi: Mpi, folder: 
     assert said == []
 
 
-def test_without_an_intel_mpi_there_is_no_imb(mpi: Mpi):
+def test_without_an_intel_mpi_there_is_no_imb_but_the_one_that_an_mpi_brings_itself(mpi: Mpi, folder: Path):
     assert wheels.try_imb(mpi, [], print).problem == "no Intel MPI is here to bring IMB"
-
-
-def test_an_mpi_takes_the_imb_that_it_brings_itself(mpi: Mpi, folder: Path):
     own = script(Path(mpi.prefix, "bin", "IMB-MPI1"), "").parent
     assert wheels.try_imb(mpi, [folder, own], print).folder == str(own)
 
@@ -417,11 +414,14 @@ def look(mpi: Mpi, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return look
 
 
-def test_imb_is_tried_once(look, folder: Path):
+def test_imb_is_tried_once_and_not_remembered_once_it_is_gone(look, folder: Path):
     first, tried = look()
     assert (first.folder, tried) == (str(folder), True)
     assert look() == (first, False)
     assert look(fresh=True) == (first, True)
+    shutil.rmtree(folder)
+    imb, _ = look()
+    assert (imb.folder, imb.problem) == ("", "no Intel MPI is here to bring IMB")
 
 
 @pytest.mark.parametrize("changed", ["bin/mpiexec", "bin/mpicc", f"lib/{wheels.LIBRARY}", "IMB-MPI1"])
@@ -431,13 +431,6 @@ def test_imb_is_tried_again_if_a_file_of_it_has_changed(look, mpi, folder, chang
     path.chmod(0o755)
     path.touch()
     assert look()[1]
-
-
-def test_imb_that_is_gone_is_not_remembered(look, folder: Path):
-    look()
-    shutil.rmtree(folder)
-    imb, _ = look()
-    assert (imb.folder, imb.problem) == ("", "no Intel MPI is here to bring IMB")
 
 
 def test_imb_that_did_not_run_is_tried_every_time(look, folder: Path, mpi: Mpi):

@@ -73,9 +73,7 @@ def test_a_program_comes_from_one_place_or_it_is_said_why_not(
         ("imb", "", {"programs": BY_WHEEL, "lacking": {"imb": ABI}}, False),
     ],
 )
-def test_only_a_lack_that_no_trial_or_build_found_is_foreseen(
-    tmp_path: Path, program, spack, declared, foreseen
-):
+def test_only_a_lack_that_no_trial_or_build_found_is_foreseen(tmp_path, program, spack, declared, foreseen):
     """Whatever fails with an MPI, or is not said at all, is never foreseen."""
     assert installed.is_lack_foreseen(program, extras(tmp_path, **declared), spack) is foreseen
 

@@ -160,8 +160,7 @@ def test_a_second_look_is_taken_on_other_nodes(tilly, backend, able, monkeypatch
         from reframe_checks.common.base import LaunchCheck
 
         LaunchCheck.avoid_nodes(check)
-    assert check.job.options == (["--not-on=n1,n3"] if able else [])
-    assert check.anywhere == (not able)
+    assert (check.job.options, check.anywhere) == (["--not-on=n1,n3"] if able else [], not able)
     (line,) = describe_unavoidable_nodes([planned(anywhere=True)])
     assert line.endswith("excluding nodes is supported on Slurm and Tilly only")
 
@@ -349,11 +348,8 @@ def test_pairings(scheduler: base.Scheduler, family: str, launcher: str | tuple[
     assert pair.launcher == launcher and pair.why
 
 
-def test_the_launcher_of_a_module_is_found_once_it_is_loaded():
+def test_the_launcher_of_a_module_is_found_once_it_is_loaded_and_one_keeps_the_suffix_of_its_mpi():
     assert SLURM.choose_launcher(mpi("openmpi", module="openmpi/5")).launcher == ("mpirun",)
     assert PBS.choose_launcher(mpi("mpich", module="mpich/4")).launcher == ("mpiexec",)
-
-
-def test_a_launcher_keeps_the_suffix_of_its_mpi():
     debian = mpi("openmpi", "/usr/bin/mpiexec.openmpi")
     assert SLURM.choose_launcher(debian).launcher == ("/usr/bin/mpirun.openmpi",)

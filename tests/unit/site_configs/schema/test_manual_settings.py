@@ -4,54 +4,20 @@ import pytest
 
 from site_configs.schema import manual_settings
 
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("UCX_TLS", "tcp"),
-        ("OMPI_MCA_coll", "^tuned"),
-        ("OMPI_MCA_btl_tcp_if_include", "10.0.0.0/24"),
-        ("PRTE_MCA_rmaps_default_mapping_policy", "core"),
-        ("PMIX_MCA_gds", "hash"),
-        ("FI_PROVIDER", "cxi"),
-        ("I_MPI_FABRICS", "shm"),
-        ("MPICH_OFI_NIC_POLICY", "NUMA"),
-        ("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial"),
-        ("MPIR_PARAM_NOLOCAL", "1"),
-        ("MV2_USE_SHMEM_COLL", "0"),
-        ("MVP_USE_SHMEM_COLL", "0"),
-        ("UCC_TLS", "ucp"),
-        ("HCOLL_ENABLE_SHARP", "3"),
-        ("PSM2_MQ_EAGER_SDMA_SZ", "16384"),
-        ("PSM3_RV", ""),
-    ],
-)
-def test_what_steers_an_mpi_is_found(name: str, value: str):
-    assert manual_settings.select_shell_settings({"PATH": "/usr/bin", name: value}) == {name: value}
+BY_HAND = """UCX_TLS=tcp OMPI_MCA_coll=^tuned OMPI_MCA_btl_tcp_if_include=10.0.0.0/24 PMIX_MCA_gds=hash
+PRTE_MCA_rmaps_default_mapping_policy=core FI_PROVIDER=cxi I_MPI_FABRICS=shm MPICH_OFI_NIC_POLICY=NUMA
+MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial MPIR_PARAM_NOLOCAL=1 MV2_USE_SHMEM_COLL=0 MVP_USE_SHMEM_COLL=0
+UCC_TLS=ucp HCOLL_ENABLE_SHARP=3 PSM2_MQ_EAGER_SDMA_SZ=16384 PSM3_RV="""
+#: Paths, and what a batch system or an outer mpiexec sets.
+NOT_BY_HAND = """PATH=/usr/bin HOME_UCX_TLS=tcp OMPI_COMM_WORLD_RANK=0 I_MPI_ROOT=/opt/intel FI_PROVIDER_PATH=
+UCX_MODULE_DIR=/opt/ucx/lib MPICH_DIR=~/mpich FI_HOOK=lib:/opt/lib I_MPI_HYDRA_BOOTSTRAP=slurm
+I_MPI_INFO_NUMA_NODE_NUM=2 OMPI_MCA_orte_ess_num_procs=4 OMPI_MCA_ess_base_vpid=0 PRTE_MCA_ess_base_vpid=0
+OMPI_MCA_plm_slurm_args=--external-launcher PMIX_MCA_mca_base_component_show_load_errors=0"""
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("PATH", "/usr/bin"),
-        ("HOME_UCX_TLS", "tcp"),
-        ("OMPI_COMM_WORLD_RANK", "0"),
-        ("I_MPI_ROOT", "/opt/intel"),
-        ("FI_PROVIDER_PATH", ""),
-        ("UCX_MODULE_DIR", "/opt/ucx/lib"),
-        ("MPICH_DIR", "~/mpich"),
-        ("FI_HOOK", "lib:/opt/lib"),
-        ("I_MPI_HYDRA_BOOTSTRAP", "slurm"),
-        ("I_MPI_INFO_NUMA_NODE_NUM", "2"),
-        ("OMPI_MCA_orte_ess_num_procs", "4"),
-        ("OMPI_MCA_ess_base_vpid", "0"),
-        ("PRTE_MCA_ess_base_vpid", "0"),
-        ("OMPI_MCA_plm_slurm_args", "--external-launcher"),
-        ("PMIX_MCA_mca_base_component_show_load_errors", "0"),
-    ],
-)
-def test_paths_and_what_a_batch_system_or_an_outer_mpiexec_sets_are_not_by_hand(name, value):
-    assert manual_settings.select_shell_settings({name: value}) == {}
+def test_what_steers_an_mpi_is_found_and_nothing_else():
+    meant, others = (dict(word.split("=") for word in text.split()) for text in (BY_HAND, NOT_BY_HAND))
+    assert manual_settings.select_shell_settings(meant | others) == meant
 
 
 def test_it_is_told_only_where_there_is_some():

@@ -176,17 +176,11 @@ def wrappers(read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return of
 
 
-def test_modules_that_load_and_bring_the_wrapper_are_well(wrappers):
+def test_modules_must_load_and_bring_the_wrapper(wrappers):
     assert wrappers('["mpich/4.2"]') == []
-
-
-def test_a_module_that_does_not_load(wrappers):
     (line,) = wrappers('["mpich/4.3"]')
     assert line.startswith("environment 'openmpi-5_0_3': modules: mpich/4.3: cannot be loaded: ")
     assert "no mpich/4.3" in line
-
-
-def test_a_wrapper_that_the_modules_do_not_bring(wrappers):
     (line,) = wrappers('["mpich/4.2"]', mpicc="cc-of-mpi")
     assert "mpicc: 'cc-of-mpi' is not there once mpich/4.2 is loaded" in line
 

@@ -112,13 +112,9 @@ def test_an_environment_that_no_partition_names_is_told(told):
     assert "environment 'openmpi-5_0_3': name: no partition names it" in line
 
 
-def test_a_local_partition_is_one_node(told):
-    text = text_of(PLAIN).replace("nodes=1", "nodes=2")
-    (line,) = told(text)
+def test_a_local_partition_is_one_node_of_which_a_part_may_be_lent(told):
+    (line,) = told(text_of(PLAIN).replace("nodes=1", "nodes=2"))
     assert "nodes=2: scheduler 'local' has one node; write 1" in line
-
-
-def test_of_a_machine_of_ones_own_a_part_may_be_lent(told):
     assert told(text_of(PLAIN).replace("cores_per_node=16", "cores_per_node=15")) == []
 
 
@@ -210,8 +206,7 @@ CHANGED = "was changed after it was made; write it as an argument"
 def test_what_is_changed_after_it_was_made_is_a_fault(told, change: str, said: str):
     """No piece has looked at it: a library that is empty would accept every MPI."""
     start = "systems, environments = (site_configuration[key] for key in ('systems', 'environments'))"
-    lines = told(f"{SITE}\n{start}\n{change}\n")
-    assert lines == [f"0: site_configuration: {said}: {CHANGED}"]
+    assert told(f"{SITE}\n{start}\n{change}\n") == [f"0: site_configuration: {said}: {CHANGED}"]
 
 
 def test_what_is_changed_before_the_site_is_made_is_a_fault(told):

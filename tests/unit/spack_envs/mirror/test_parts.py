@@ -23,7 +23,7 @@ from spack_envs.mirror import spack_sources as spack_mirror
 from spack_envs.mirror.manifest import Manifest
 from spack_envs.provide import FetchError
 from tests.support.factories.mirror import archive
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 from tests.support.paths import ROOT
 
 OSU = spack_sources.WantedSource("osu-micro-benchmarks", "7.4", "1" * 64, "", "")
@@ -345,9 +345,7 @@ def test_a_source_by_commit_comes_from_the_given_repository_and_replaces_nothing
         (OSU.package, OSU, "is not a .tar.gz"),
     ],
 )
-def test_a_given_source_that_cannot_be_used_is_one_line(
-    tmp_path, making, given, wanted, words, declared: Declared
-):
+def test_a_given_source_that_cannot_be_used_is_one_line(tmp_path, making, given, wanted, words, declared):
     (tmp_path / "file").write_text("no archive")
     sources = {given: spack_sources.GivenSource(given, tmp_path / "file")}
     with declared.raises(UsageError, match=words):

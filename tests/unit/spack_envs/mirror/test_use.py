@@ -95,9 +95,7 @@ def test_a_mirror_from_the_environment_is_remembered_too(work, mirror, progress,
 
 @plants("builds", "one file of it changed", "a mirror that is chosen", "", 2, "is damaged: ")
 @pytest.mark.parametrize("path", [WHEEL, SOURCE, "releases/spack-v1.tar.gz"])
-def test_nothing_of_a_damaged_mirror_is_used_and_it_is_not_remembered(
-    work, mirror, progress, path, declared: Declared
-):
+def test_nothing_of_a_damaged_mirror_is_used_and_it_is_not_remembered(work, mirror, progress, path, declared):
     (mirror / path).write_bytes(b"x")
     with declared.raises(MirrorError, match=path):
         choose_mirror(work, str(mirror), progress)
@@ -116,9 +114,7 @@ def test_sources_are_verified_by_every_later_call(work, mirror, progress, declar
 
 @plants("builds", "a mirror that was chosen and is gone", "a mirror", "", 2,
         "is not a mirror…--mirror none does without it")  # fmt: skip
-def test_a_remembered_mirror_that_is_gone_is_an_error_and_not_the_network(
-    work, mirror, progress, declared: Declared
-):
+def test_a_remembered_mirror_that_is_gone_is_an_error_and_not_the_network(work, mirror, progress, declared):
     choose_mirror(work, str(mirror), progress)
     shutil.rmtree(mirror)
     with declared.raises(UsageError, match=r"is not a mirror.*--mirror none does without it"):

@@ -180,8 +180,7 @@ def test_a_session_with_nothing_to_compare_is_one_line(tmp_path, sigterm_handler
     alone.write(tmp_path / "sessions" / SESSION)
     assert main(str(ROOT), str(tmp_path), ("papers",)) == 2
     output, errors = capsys.readouterr()
-    assert output == ""
-    assert errors.count("\n") == 1
+    assert (output, errors.count("\n")) == ("", 1)
     assert "nothing to compare; choose a session with several process counts" in errors
 
 

@@ -101,8 +101,7 @@ def test_a_fitted_ratio_is_shown_and_is_no_evidence():
     assert {r[-1] for r in printed.rows if r[:2] == ("8 B", "hypercube")} == {"2.5 (fitted)"}
     tables = luecke_ratios.build_paper_tables(these, HISTORY, TORUS)
     nearness = luecke_page.describe_nearness(these, HISTORY, tables)
-    counts = {r[0]: r[3] for r in nearness.rows}
-    assert counts == {"hypercube": "12", "myrinet": "14", "ethernet": "14"}
+    assert {r[0]: r[3] for r in nearness.rows} == {"hypercube": "12", "myrinet": "14", "ethernet": "14"}
     _, drawn = luecke_page.build_agreement_plots(tables)
     assert {*map(len, drawn.values())} == {40}
 
@@ -200,8 +199,7 @@ def test_without_machines_of_the_papers_it_is_the_first_at_the_largest_shared_co
 def test_what_the_session_lacks_is_refused_in_one_line(machine, processes, said):
     with pytest.raises(UsageError) as error:
         luecke_ratios.choose_basis(measured(), HISTORY, machine, processes)
-    assert str(error.value).startswith(said)
-    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(said) and "\n" not in str(error.value)
 
 
 @plants("use", "a session of one partition", "`papers --against`", "", 2,

@@ -29,12 +29,9 @@ def figure(paper: str, quantity: str, **about: str) -> float:
 
 
 def test_all_numbers_of_the_tables_are_there():
-    assert len(HISTORY.ratios) == 64
-    assert len(HISTORY.costs) == 72
-    assert 5 * len(HISTORY.models) == 735
+    assert (len(HISTORY.ratios), len(HISTORY.costs), 5 * len(HISTORY.models)) == (64, 72, 735)
     assert len(HISTORY.crossovers) + len(HISTORY.reductions) + 4 == 45  # 4: "replace always"
-    assert len(HISTORY.kernels) == 180
-    assert len(HISTORY.figures) == 88 + 4
+    assert (len(HISTORY.kernels), len(HISTORY.figures)) == (180, 88 + 4)
 
 
 def test_the_ratio_tables_give_all_64_ratios_back_for_times_that_have_them():
@@ -113,8 +110,7 @@ def test_272_of_280_peaks_follow_from_the_models_and_eight_are_errors_of_the_pap
             compared += 1
             if abs(peak / getattr(model, name) - 1) > 8e-4:
                 errors[model.machine, model.library, model.routine, name] = peak
-    assert compared == 280
-    assert errors == pytest.approx(ERRORS_OF_TABOADA, rel=1e-3)
+    assert (compared, errors) == (280, pytest.approx(ERRORS_OF_TABOADA, rel=1e-3))
 
 
 #: Crossovers that no form of the model gives, and what it gives instead in KB: from earlier fits, or measured
@@ -161,8 +157,7 @@ def test_twelve_crossovers_follow_from_the_models_and_nine_do_not():
     }
     printed = {(e.machine, e.library, e.routine, e.processes): e.bytes for e in HISTORY.crossovers}
     missed = {key: size / KB for key, size in sizes.items() if not is_reproduced(size, printed[key])}
-    assert len(sizes) == 21
-    assert missed == pytest.approx(NOT_REPRODUCED, rel=1e-3)
+    assert (len(sizes), missed) == (21, pytest.approx(NOT_REPRODUCED, rel=1e-3))
 
 
 def test_four_crossovers_are_printed_with_the_wrong_side():

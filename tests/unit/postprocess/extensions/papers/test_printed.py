@@ -72,8 +72,7 @@ def test_a_damaged_file_is_named_with_its_row(copy, name, change, said):
     path = copy / name
     path.write_text(change(path.read_text()))
     text = complaint(copy)
-    assert text.startswith(f"{path}: ")
-    assert said in text
+    assert text.startswith(f"{path}: ") and said in text
 
 
 @pytest.mark.parametrize(

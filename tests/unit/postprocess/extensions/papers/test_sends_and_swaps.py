@@ -83,8 +83,7 @@ def test_gather_is_held_against_its_loop_of_sends_that_was_measured():
     measured = [result("gather", 1024, 8, 6e-5), result("gather_as_sends", 1024, 8, 4e-5)]
     results = [*night(("pingpong",)), *measured]
     (row,) = rus_sends.build_tree_table(arrange_results(results)).rows
-    assert row[7] == "7"
-    assert row[10] == "1.50"
+    assert (row[7], row[10]) == ("7", "1.50")
 
 
 def test_reduce_is_held_against_its_sends_and_its_arithmetic():
@@ -110,8 +109,7 @@ def test_the_send_model_has_two_formulas_where_the_protocol_changes():
     ]
     (row,) = rus_sends.build_send_table(arrange_results(slow)).rows
     assert (row[5], row[7]) == ("2 KiB", "4 KiB")
-    assert row[4].startswith("15 + 0.0032")
-    assert row[6].startswith("24 + 0.003")
+    assert row[4].startswith("15 + 0.0032") and row[6].startswith("24 + 0.003")
     (row,) = rus_sends.build_send_table(arrange_results(night(("pingpong",)))).rows
     assert row[5:8] == ("all", "-", "-")
 
@@ -233,8 +231,7 @@ def test_swaps_of_several_protocols_count_by_the_fastest_and_beside_sleepers():
         found += [result("swap_half_sendrecv", s, 8, ALPHA + 4 * s * BETA)]
         found += [result("rightshift", s, 2, 9 * alone)]  # of fewer processes: not what 8 are held against
     (row,) = commtest.build_contention_tables(arrange_results(found))[0].rows
-    assert row[3:5] == ("i with i+P/2", "8")
-    assert row[8] == "0.25"
+    assert (row[3:5], row[8]) == (("i with i+P/2", "8"), "0.25")
     figure = build_figures("commtest", arrange_results(found))[0]
     alone = next(line for line in figure.panels[0].lines if line.name == "0 with 1")
     assert alone.points[0].value == pytest.approx(2 * 64 / (ALPHA + 64 * BETA) / 1e6)

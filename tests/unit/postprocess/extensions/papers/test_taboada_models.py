@@ -45,18 +45,15 @@ def measure(seconds, counts=(2,), sizes=ALL_SIZES, routine="bcast") -> PaperMeas
 
 def test_a_machine_of_latency_and_bandwidth_has_no_ti_and_no_error():
     fit = taboada_models.fit_model({size: 3e-6 + size / 350e6 for size in ALL_SIZES})
-    assert fit.t0 == pytest.approx(3e-6)
-    assert fit.tb == pytest.approx(1 / 350e6, rel=1e-6)
+    assert (fit.t0, fit.tb) == (pytest.approx(3e-6), pytest.approx(1 / 350e6, rel=1e-6))
     assert abs(fit.ti) < 1e-3 * fit.t0
     assert len(fit.segments) == 1
-    assert max(fit.errors.values()) < 1e-4
-    assert fit.held_out == len(HELD_OUT) == 20
+    assert max(fit.errors.values()) < 1e-4 and fit.held_out == len(HELD_OUT) == 20
 
 
 def test_the_paper_s_own_send_comes_out_and_hockney_is_worse():
     fit = taboada_models.fit_model({size: form(size) for size in ALL_SIZES})
-    assert fit.ti == pytest.approx(TI, rel=0.05)
-    assert fit.tb == pytest.approx(TB, rel=0.01)
+    assert (fit.ti, fit.tb) == (pytest.approx(TI, rel=0.05), pytest.approx(TB, rel=0.01))
     assert fit.errors["model"] < 0.02
     assert 5 * fit.errors["model"] < fit.errors["Hockney"] < fit.errors["Hockney, model's t0 and tb"]
     assert fit.time(1024) == pytest.approx(form(1024), rel=0.03)
@@ -75,8 +72,7 @@ def test_a_change_of_protocol_is_found_and_fitted_in_segments():
 
 def test_without_sizes_to_judge_by_the_errors_are_of_the_fitted_ones():
     fit = taboada_models.fit_model({size: form(size) for size in SIZES})
-    assert fit.held_out == 0
-    assert set(fit.errors) == {*taboada_models.ERRORS}
+    assert (fit.held_out, set(fit.errors)) == (0, {*taboada_models.ERRORS})
     assert taboada_models.fit_model({8: 1e-6, 10_000: 2e-6, 1_000_000: 9e-5}) is None
 
 
@@ -122,9 +118,7 @@ def test_n_is_of_all_blocks_together_as_in_the_paper():
 def test_ping_pong_is_the_send_of_the_fewest_processes_and_its_empty_message_its_start_however_short():
     measured = measure(lambda name, n, p: p * (3e-6 + n / 350e6 if n else 1e-6), (2, 8), routine="pingpong")
     (model,) = taboada_models.fit_measured(measured)
-    assert model.routine == "send"
-    assert list(model.fits) == [2]
-    assert model.fits[2].t0 == pytest.approx(2e-6)
+    assert (model.routine, list(model.fits), model.fits[2].t0) == ("send", [2], pytest.approx(2e-6))
 
 
 def saved(times: dict[str, float]) -> PaperMeasurements:
@@ -136,8 +130,7 @@ def test_a_composition_that_saves_time_is_found_by_models_and_by_measurement():
     times = {"bcast": 10.0, "scatter": 1.0, "allgather": 2.0, "bcast_as_scatter_allgather": 4.0}
     table = taboada_tables.build_model_tables(saved(times))[-1]
     row = ("bcast by scatter + allgather", "4", "always", "60%", "all 31 sizes")
-    assert table.rows[0][3:] == row
-    assert table.rows[0][6].value == pytest.approx(60)
+    assert (table.rows[0][3:], table.rows[0][6].value) == (row, pytest.approx(60))
 
 
 def test_a_composition_that_saves_nothing_is_said_to():
@@ -158,8 +151,7 @@ def test_a_model_that_is_off_by_more_than_a_quarter_draws_and_derives_nothing():
     (model,) = taboada_models.fit_measured(measured)
     assert not model.fits[2].is_good
     table = taboada_tables.build_model_tables(measured)[0]
-    assert table.rows[0][2:5] == ("no fit",) * 3
-    assert table.rows[0][7:9] == ("-", "-")
+    assert (table.rows[0][2:5], table.rows[0][7:9]) == (("no fit",) * 3, ("-", "-"))
     (figure,) = build_figures("taboada", measured)
     assert [line.name for line in figure.lines] == ["mpi"]
     assert figure.remark == "1 model off by more than a quarter, not drawn: bcast of mpi"
@@ -202,8 +194,7 @@ def test_measured_models_are_held_against_one_in_print():
     assert table.rows[0][:4] == ("m", "mpi", "send", "2")
     assert table.rows[0][4] == "2"  # an empty message: 18 us over 9 us
     page = build_paper(Asked("taboada", "Myrinet:MPICH-GM"), measured)
-    titles = [table.title for table in list_tables(page)]
-    assert table.title in titles
+    assert table.title in [table.title for table in list_tables(page)]
 
 
 def test_where_time_is_latency_and_bandwidth_the_table_has_no_ti_whatever_rounding_leaves():
@@ -244,8 +235,7 @@ def test_what_is_missing_is_said_with_the_command_that_measures_it():
 def test_an_empty_message_that_is_not_sent_is_no_startup():
     """Many MPIs return from a reduction of nothing at once."""
     fit = taboada_models.fit_model({size: 3e-6 + size / 350e6 if size else 1e-8 for size in ALL_SIZES})
-    assert fit.held_out == 20
-    assert fit.t0 == pytest.approx(3e-6, rel=0.01)
+    assert (fit.held_out, fit.t0) == (20, pytest.approx(3e-6, rel=0.01))
     assert max(fit.errors.values()) < 0.01
 
 

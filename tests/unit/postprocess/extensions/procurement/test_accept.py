@@ -44,7 +44,7 @@ from tests.support.factories.offer import (
     moment,
     session_of,
 )
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 from tests.support.paths import ROOT
 
 GOOD, SLOW = 1.0, 1.2
@@ -231,9 +231,7 @@ def test_each_forgery_is_told_though_it_is_sealed_anew(folder, tmp_path, keys, c
         "what was measured of a delivered machine", "", 2,
         "launch-offered: … is the launch …; … choose another --output | launch-before: ")  # fmt: skip
 @pytest.mark.parametrize("forge", [copy_offer, rename_tokens, measure_before])
-def test_accept_does_not_go_on_with_what_is_no_delivery(
-    folder: Path, forge: Change, declared: Declared
-) -> None:
+def test_accept_does_not_go_on_with_what_is_no_delivery(folder: Path, forge: Change, declared) -> None:
     offered = check_folder(folder / OFFERED, OFFICIAL, final=True)
     refuse_foreign_launches(offered, folder)
     forge(folder)

@@ -192,9 +192,7 @@ def test_what_cannot_be_told_of_csv_is_said(offer, capsys, declared: Declared) -
         ({**ALL, "row4": "mine"}, "form-altered", "mine: is not a row, or twice"),
     ],
 )
-def test_a_cell_that_is_untouched_altered_or_impossible_is_named(
-    offer: Path, capsys, cells: dict, code: str, said: str
-) -> None:
+def test_a_cell_that_is_untouched_altered_or_impossible_is_named(offer, capsys, cells, code, said: str) -> None:
     assert read(offer, fill(offer, **cells)) == 1
     told = capsys.readouterr().err
     assert f"plumbline: {code}" in told and said in told
@@ -271,9 +269,7 @@ def put_cells(*places: str) -> Callable[[Path], None]:
 @plants("files", "a spreadsheet of a hundred megabytes, unpacked, or of a million rows",
         "the form of an offer", "", 2, "is not a form; save it as .xlsx or CSV, or write it anew")  # fmt: skip
 @pytest.mark.parametrize("damage", [bomb, bomb_at_once, put_cells(f"A{HEAD + MOST_ROWS}")])
-def test_a_spreadsheet_larger_than_any_form_is_not_read(
-    offer: Path, tmp_path: Path, damage, declared: Declared
-) -> None:
+def test_a_spreadsheet_larger_than_any_form_is_not_read(offer: Path, tmp_path: Path, damage, declared) -> None:
     path = shutil.copy(offer / XLSX, tmp_path / "x.xlsx")
     damage(path)
     with declared.raises(UsageError):
@@ -290,9 +286,7 @@ def test_parts_together_are_no_larger_than_a_form(monkeypatch: pytest.MonkeyPatc
         pack_anew(stream.getvalue())
 
 
-def test_the_reader_of_a_spreadsheet_gets_what_was_packed_anew(
-    offer: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_reader_of_a_spreadsheet_gets_what_was_packed_anew(offer: Path, monkeypatch) -> None:
     methods, load = set(), openpyxl.load_workbook
 
     def look(stream: io.BytesIO, **told: bool) -> openpyxl.Workbook:

@@ -71,9 +71,7 @@ APART = "undecided ({} of {} launches on cores farther apart than any of the off
         pytest.param([NEAR] * 3, UNSURE + launches(21, 3.0, FAR), APART.format(21, 40), 21, id="enough made"),
     ],
 )
-def test_launches_farther_apart_than_any_of_the_offer_decide_nothing(
-    offered: list[float | None], told: Launches, verdict: str, apart: int
-) -> None:
+def test_launches_farther_apart_than_any_of_the_offer_decide_nothing(offered, told, verdict, apart) -> None:
     found = judge(offered, told)
     assert (describe_row_verdict(found, 20), found.apart) == (verdict, apart)
     assert (found.launches, found.made) == (len(told) - apart, len(told))

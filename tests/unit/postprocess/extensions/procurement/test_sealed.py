@@ -1,13 +1,10 @@
 """Sealed offers: one file, the same bytes each time; every change is told apart; offers side by side."""
 
-import gzip
 import hashlib
-import io
 import json
 import os
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +12,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-from postprocess.base import archive
-from postprocess.base.archive import build_end, build_header, pack_folder, unpack_archive
+from postprocess.base.archive import pack_folder
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import parse_utc
 from postprocess.base.progress import Progress
@@ -144,18 +140,6 @@ def test_every_change_is_told_apart(folder, tmp_path, keys, code, what, change) 
     assert code in codes(tmp_path / "forged.tar", tmp_path / "scratch", keys)
 
 
-def test_what_is_missing_is_named_once(folder: Path) -> None:
-    (folder / "commitments.json").unlink()
-    told = next(
-        violation
-        for violation in check_folder(folder, OFFICIAL, final=True).violations
-        if "form" in violation.title
-    )
-    assert told.format().startswith(
-        "form-missing: commitments.json: No such file or directory; ./plumbline offer"
-    )
-
-
 def list_files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
@@ -187,67 +171,6 @@ def test_older_rules_are_told(honest: Path, tmp_path: Path, keys: Path) -> None:
     assert codes(honest, tmp_path / "scratch", keys, issued) == {"rules-older"}
 
 
-@plants("security", "a name that leads out of the folder", "a sealed offer", "", 2,
-        "is not a plain file below it; do not open it")  # fmt: skip
-@pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x"])
-def test_an_archive_writes_nowhere_else(tmp_path: Path, name: str, declared: Declared) -> None:
-    with tarfile.open(tmp_path / "x.tar", "w") as archive:
-        entry = tarfile.TarInfo(name)
-        archive.addfile(entry, io.BytesIO(b""))
-    with declared.raises(UsageError, match="is not a plain file below it"):
-        unpack_archive(tmp_path / "x.tar", tmp_path / "out")
-
-
-def test_a_link_and_a_file_that_is_no_archive_are_refused(tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "x.tar", "w") as archive:
-        entry = tarfile.TarInfo("link")
-        entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        archive.addfile(entry)
-    (tmp_path / "y.tar").write_text("nothing")
-    for name, said in (("x.tar", "is not a plain file"), ("y.tar", "not an archive of")):
-        with pytest.raises(UsageError, match=said):
-            unpack_archive(tmp_path / name, tmp_path / "out")
-
-
-#: Archives, by what they are; of an honest one and its length.
-ODD_ARCHIVES = {
-    "is cut off within": lambda data: data[:1000],
-    "is cut off behind": lambda data: data.rstrip(b"\0") + bytes(-len(data.rstrip(b"\0")) % 512),
-    "has 1000 bytes behind its end": lambda data: data + b"x" * 1000,
-    "has bytes hidden behind 'a'": lambda data: build_header("a", 1) + b"x" + b"y" * 511 + data,
-    "was packed by another program": lambda data: dated_header() + data,
-    "is compressed by gzip": gzip.compress,
-    "is empty": lambda data: b"",
-    "is there twice": lambda data: build_header("a", 0) + build_header("a", 0) + data,
-    "is a file and a folder": lambda data: build_header("a", 0) + build_header("a/b", 0) + build_end(1024),
-    "has headers for other programs": lambda data: pax_header(comment="I agree") + data,
-    "has more than 1000 files": lambda data: b"".join(build_header(f"{n}", 0) for n in range(1001)),
-}
-
-
-def dated_header() -> bytes:
-    entry = tarfile.TarInfo("a")
-    entry.mtime = 5
-    return entry.tobuf(tarfile.GNU_FORMAT)
-
-
-def pax_header(**told: str) -> bytes:
-    entry = tarfile.TarInfo("a")
-    entry.pax_headers = told
-    return entry.tobuf(tarfile.PAX_FORMAT)
-
-
-@plants("files", "cut, longer, packed by another program, compressed, empty or with hidden bytes, in 11 ways",
-        "a sealed offer", "", 2, "x.tar: …; ")  # fmt: skip
-@pytest.mark.parametrize("said", ODD_ARCHIVES)
-def test_an_archive_is_called_what_it_is(honest, tmp_path, said, monkeypatch, declared: Declared) -> None:
-    monkeypatch.setattr(archive, "MOST_FILES", 1000)
-    (tmp_path / "x.tar").write_bytes(ODD_ARCHIVES[said](honest.read_bytes()))
-    with declared.raises(UsageError, match=said):
-        unpack_archive(tmp_path / "x.tar", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 @plants("files", "a pipe or a device", "what `offer check` is to check", "", 2,
         "a pipe is not a regular file; | a device is not a regular file; ")  # fmt: skip
 @pytest.mark.parametrize("name", ["pipe", "pipe.tar", "/dev/zero"])
@@ -261,9 +184,7 @@ def test_a_pipe_and_a_device_are_called_so(tmp_path, name, capsys, declared: Dec
 @plants("use", "no file, a folder, a public key or an empty file", "`--signers`", "", 2,
         "No such file or directory; name | has no line NAME KEY; | is not a regular file; ")  # fmt: skip
 @pytest.mark.parametrize("name", ["none", ".", "ann.pub", "empty"])
-def test_signers_are_looked_at_before_anything(
-    honest, tmp_path, keys, name, capsys, declared: Declared
-) -> None:
+def test_signers_are_looked_at_before_anything(honest, tmp_path, keys, name, capsys, declared) -> None:
     (keys / "empty").write_text("# nobody\n")
     for path in (honest, honest.with_name("offer")):
         status = plumbline(tmp_path, "check", str(path), "--signers", str(keys / name))
@@ -334,49 +255,6 @@ def test_an_offer_tells_when_it_was_sealed(tmp_path, keys, capsys) -> None:
             ("clock-backwards", "sealed.json")
         ]
     assert find_sealed(open_offer(folder)) == parse_utc("2026-11-21T09:05:30Z").timestamp()
-
-
-def hole(archive: tarfile.TarFile) -> None:
-    """A file of three gigabytes, all of them a hole: two blocks of an archive."""
-    entry = tarfile.TarInfo("hole")
-    entry.type, size = tarfile.GNUTYPE_SPARSE, b"%011o\0" % (3 << 30)
-    block = bytearray(entry.tobuf(tarfile.GNU_FORMAT))
-    block[386:398] = block[483:495] = size
-    block[148:156] = b"%06o\0 " % (256 + sum(block) - sum(block[148:156]))
-    assert archive.fileobj
-    archive.fileobj.write(block)
-
-
-def deep(archive: tarfile.TarFile) -> None:
-    archive.addfile(tarfile.TarInfo("a/" * 1900 + "b"), io.BytesIO(b""))
-
-
-@plants("files", "a hole of three gigabytes, or a name of 1900 folders", "a sealed offer", "", 2,
-        "is not a plain file below it; do not open it")  # fmt: skip
-@pytest.mark.parametrize("add", [hole, deep])
-def test_an_archive_larger_than_its_file_is_refused(tmp_path: Path, add, declared: Declared):
-    with tarfile.open(tmp_path / "x.tar", "w", format=tarfile.GNU_FORMAT) as archive:
-        add(archive)
-    with declared.raises(UsageError):
-        unpack_archive(tmp_path / "x.tar", tmp_path / "out")
-
-
-@plants("files", "a number that is none, one too large, or headers without end, in 4 ways",
-        "a sealed offer", "", 2, "it is not an archive of ./plumbline offer seal")  # fmt: skip
-@pytest.mark.parametrize(
-    ("told", "times"),
-    [
-        ({"GNU.sparse.size": "x"}, 1),
-        ({"path": "a\0b"}, 1),
-        ({"GNU.sparse.map": "9" * 5000}, 1),
-        ({"path": "b"}, 3000),
-    ],
-)
-def test_headers_that_cannot_be_are_refused(tmp_path: Path, told, times, declared: Declared):
-    block = pax_header(**told)
-    (tmp_path / "x.tar").write_bytes(block[:-512] * times + block[-512:] + bytes(1024))
-    with declared.raises(UsageError):
-        unpack_archive(tmp_path / "x.tar", tmp_path / "out")
 
 
 @plants("lost", "a file of somebody else, where a command is to write one",

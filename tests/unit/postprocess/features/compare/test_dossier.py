@@ -256,9 +256,7 @@ SIGNED_BY_HAND = {
         "a dossier", "", 1,
         "is not what … say; sign it anew | decision.json: … | cannot be read: ")  # fmt: skip
 @pytest.mark.parametrize("what", SIGNED_BY_HAND)
-def test_what_sign_would_not_sign_does_not_verify(
-    sign, verify, dossier, keys, what, capsys, declared: Declared
-) -> None:
+def test_what_sign_would_not_sign_does_not_verify(sign, verify, dossier, keys, what, capsys, declared) -> None:
     assert sign("--accept", *WAIVED) == 0
     SIGNED_BY_HAND[what](dossier)
     seal(dossier, keys / "ann", DOSSIER)

@@ -261,9 +261,7 @@ SAME, SLOWER = ComparisonVerdict.SAME, ComparisonVerdict.SLOWER
         (SLOW, BACKWARDS),  # messages became faster
     ],
 )
-def test_nothing_is_claimed_beyond_the_data(
-    cases: list[ComparedCase], pairs: list[facts.FingerprintPair]
-) -> None:
+def test_nothing_is_claimed_beyond_the_data(cases, pairs: list[facts.FingerprintPair]) -> None:
     slower = sum(each.verdict == SLOWER for each in cases)
     found = explain_slower(cases, pairs)
     assert found == f"Nothing in the fingerprint covers half of the {slower} slower cases"

@@ -67,8 +67,7 @@ def test_a_version_that_crashes_fails_and_the_step_is_over_the_gap() -> None:
     judged = judge_history(measure({STEPPING: (1, None, 1.4, 1.4), STEADY: (1, 1, 1, 1)}))
     (case,) = (history for history in judged.cases if history.case.key == STEPPING)
     assert case.failures == [1] and case.versions[1].problem == "crashed: signal 11"
-    assert [(step.before, step.after) for step in case.found] == [(0, 2)]
-    assert judged.status == 1
+    assert ([(step.before, step.after) for step in case.found], judged.status) == ([(0, 2)], 1)
 
 
 def test_a_control_that_steps_voids_the_history() -> None:

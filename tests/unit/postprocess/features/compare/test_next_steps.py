@@ -68,8 +68,7 @@ def test_a_large_comparison_prints_its_worst_on_a_few_pages(judged: JudgedCompar
     cases = (slow.case._replace(layout=layout, bytes=n) for layout in layouts for n in (8, 64))
     many = replace(judged, cases=tuple(replace(slow, case=case) for case in cases))
     _, cards = page.build_cards(many.measured)
-    assert len(cards) == 100
-    assert sum(card.printed for card in cards) == page.PRINTED
+    assert (len(cards), sum(card.printed for card in cards)) == (100, page.PRINTED)
     assert sum(card.curve is not None for card in cards) == page.DRAWN
     html = page.render_comparison(many)[page.HTML]
     left = len(group_cases(many.measured)) - page.MOST_GROUPS

@@ -150,8 +150,7 @@ def test_missing_pairs_are_no_findings():
     measure.times[0, 8, 9] = measure.times[0, 9, 8] = np.nan
     found = detect.analyse_sweep([measure])
     assert named(found) == {(5,)}
-    assert found.nodes[0].of == 14
-    assert found.looked_at == 15 + 15 * 14 // 2
+    assert (found.nodes[0].of, found.looked_at) == (14, 15 + 15 * 14 // 2)
 
 
 @pytest.mark.parametrize("machine", [Machine(nodes=8, launches=5), Machine(nodes=16, launches=4)], ids=str)

@@ -92,11 +92,6 @@ def test_a_node_is_one_line_with_factor_partners_and_certainty():
     assert re.search(r"\(95%: 1\.\d+ to [12]\.\d+\), p = \S+", text)
 
 
-def test_a_link_is_one_line():
-    (text,) = texts(told_of(replace(EXACT, slow_pairs={(2, 5): 12.5})))
-    assert text.startswith("link n2-n5: 12.5 times as slow as other pairs of these nodes at 8 B")
-
-
 def test_pairs_that_hang_together_are_one_path():
     machine = replace(EXACT, nodes=16, slow_pairs={(2, 5): 3.0, (2, 6): 3.0, (0, 1): 4.0})
     found = told_of(machine).findings

@@ -73,11 +73,6 @@ def test_no_option_takes_another_library_below_an_mpi_than_its_name_says(tmp_pat
 NAMES = ["mpich-5_0_2", "openmpi-5_0_8", "openmpi-5_0_11"]
 
 
-def test_an_environment_is_named_in_full_or_by_the_family_that_it_alone_has():
-    assert choose_environment("--environment", "mpich", NAMES) == "mpich-5_0_2"
-    assert choose_environment("--environment", "openmpi-5_0_8", NAMES) == "openmpi-5_0_8"
-
-
 def test_the_command_that_runs_a_case_again_names_the_environment_in_full(tmp_path: Path):
     """Else the variables of an environment that was named by its family would be lost."""
     selection = Selection(Path("site.py"), ["mpich"], set_env={"mpich": {"A": "b=c:d"}})

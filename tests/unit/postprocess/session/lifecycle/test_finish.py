@@ -112,9 +112,7 @@ def test_a_report_that_cannot_be_made_loses_no_trial_and_no_summary(monkeypatch,
     assert str(trace) in note and "in broken" in trace.read_text()
 
 
-def test_a_summary_that_cannot_be_written_for_a_fault_of_ours_leaves_trials_and_report(
-    monkeypatch, place: Place
-):
+def test_a_summary_that_cannot_be_written_for_a_fault_of_ours_leaves_trials_and_report(monkeypatch, place):
     made: list[SessionSummary] = []
     monkeypatch.setattr(finish, "write_summary", broken)
     monkeypatch.setattr(session_report, "build_report", lambda *told: made.append(told[1]))

@@ -88,8 +88,7 @@ def test_wrong_data_fails_every_case_of_its_benchmark_and_mpi():
     found = validation.assess_verification([wrong], [BCAST])
     cases = [replace(BCAST, bytes=4, processes=8), replace(BCAST, environment="other")]
     verdicts = [result.verdict for result in found.apply([CaseResult(c, Verdict.PASS) for c in cases])]
-    assert verdicts == [Verdict.INCORRECT, Verdict.PASS]
-    assert found.unverified == ()
+    assert (verdicts, found.unverified) == ([Verdict.INCORRECT, Verdict.PASS], ())
 
 
 @plants("data", "wrong at one size of many, and a command that measures another size again", "OSU",

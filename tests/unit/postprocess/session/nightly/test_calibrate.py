@@ -15,11 +15,9 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
 from postprocess.calibration.machine_load import BESIDE_OTHERS
-from postprocess.calibration.schedule import CalibrationProgress, LaunchTarget, PassResult, plan_part_of
-from postprocess.main import build_parser
+from postprocess.calibration.schedule import LaunchTarget, PassResult
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import list_places
-from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.parsers.transports import TransportPath
@@ -28,7 +26,6 @@ from postprocess.references.catalog import load_catalog
 from postprocess.results.launch_costs import LaunchCost
 from postprocess.runner.reframe import RefusedError
 from postprocess.session.nightly import calibrate as calibration_pass
-from postprocess.session.nightly import learning
 from postprocess.session.nightly.calibrate import (
     calibrate_unknown,
     count_fitting_launches,
@@ -36,37 +33,11 @@ from postprocess.session.nightly.calibrate import (
     plan_for_seconds,
     read_known_costs,
 )
-from postprocess.session.nightly.learning import read_comparable_launches, refuse_useless
 from postprocess.session.nightly.transports import TransportProof
-from tests.support.factories.launch import CASES, PLACE, catalog_of, planned
+from tests.support.factories.launch import CASES, PLACE, planned
 from tests.support.factories.ledger import launch
 from tests.support.factories.summary import INSIDE, SECONDS, leave_timed_session
 from tests.support.faults import Declared, plants
-
-
-@pytest.mark.parametrize(
-    ("options", "sessions"),
-    [
-        ({}, ["a"]),
-        ({"oversubscribe": True}, ["b"]),
-        ({"set_env": {"mpich-5_0_2": {"A": "1"}}}, ["c"]),
-        ({"set_env": {"another": {"A": "1"}}}, ["a"]),
-        ({"oversubscribe": True, "set_env": {"mpich-5_0_2": {"A": "1"}}}, []),
-        ({"shell": {"UCX_TLS": "tcp"}}, ["d", "e"]),
-        ({"shell": {"UCX_TLS": "rc"}}, ["e"]),
-    ],
-    ids=str,
-)
-def test_launches_with_other_options_are_of_no_account(tmp_path: Path, options, sessions):
-    told = {"a": {}, "b": {"oversubscribe": True}, "c": {"set_env": {"A": "1"}}}
-    told["d"] = {"shell": {"UCX_TLS": "tcp"}}
-    for name, by_hand in told.items():
-        ledger.append_launches(tmp_path, name, [launch(session=name, by_hand=by_hand)])
-    if "shell" in options:  # which simulated time does not know
-        ledger.append_launches(tmp_path, "e", [launch(session="e", exact=True)])
-    found = read_comparable_launches(tmp_path, Selection(Path("site.py"), **options))
-    assert [each.session for each in found] == sessions
-
 
 # What a night calibrates by itself.
 
@@ -186,9 +157,7 @@ def test_a_night_that_knows_all_does_not_look_for_other_work(tmp_path, monkeypat
         (0.4, False, None, False),  # launches run elsewhere
     ],
 )
-def test_a_calibration_beside_other_work_is_refused(
-    monkeypatch: pytest.MonkeyPatch, busy, exact, inventory, refused
-):
+def test_a_calibration_beside_other_work_is_refused(monkeypatch, busy, exact, inventory, refused):
     monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: busy)
     context: Any = SimpleNamespace(request=None, prepared=SimpleNamespace(inventory=inventory), progress=None)
     asked = partial(calibration_pass.refuse_busy_machine, context, [planned(exact=exact)])
@@ -375,9 +344,7 @@ def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
 
 
 @pytest.mark.parametrize(("inventory", "share"), [(True, 0.3), (None, None)])
-def test_what_others_used_meanwhile_is_kept_with_launches_of_this_machine(
-    bench: Bench, monkeypatch, inventory, share
-):
+def test_what_others_used_meanwhile_is_kept_with_launches_of_this_machine(bench, monkeypatch, inventory, share):
     monkeypatch.setattr(calibration_pass, "start_load_monitor", lambda: SimpleNamespace(share=lambda: 0.3))
     bench.context.prepared.inventory = inventory
     bench.calibrate(*days(1.0, 1, 2))
@@ -476,31 +443,3 @@ def test_another_choice_of_cases_is_only_estimated(work, capsys):
     assert (JOB_PLACE, 4) in read_known_costs(work) and (JOB_PLACE, 2) not in read_known_costs(work)
     plan_for_seconds(work, [few], LaunchTarget(seconds=600), Progress())
     assert "(roughly: not all of it was measured here yet)" in " ".join(capsys.readouterr().out.split())
-
-
-def test_seconds_are_told_in_the_place_of_launches():
-    assert build_parser().parse_args(["calibrate", "--seconds", "60"]).seconds == 60
-    assert build_parser().parse_args(["calibrate"]).seconds is None
-    with pytest.raises(UsageError, match="not allowed with"):
-        build_parser().parse_args(["calibrate", "--seconds", "60", "--launches", "5"])
-
-
-RESULT = CaseResult(CASES[0], Verdict.PROVISIONAL, "measured for its reference")
-
-
-def test_a_case_of_which_no_launch_counts_is_incomplete() -> None:
-    found = refuse_useless(RESULT, CalibrationProgress(uncounted={CASES[0]}), catalog_of([]))
-    assert (found.verdict, found.reason) == (Verdict.INCOMPLETE, "none of its launches counts")
-    crashed = replace(RESULT, verdict=Verdict.CRASHED)
-    assert refuse_useless(crashed, CalibrationProgress(uncounted={CASES[0]}), catalog_of([])) == crashed
-
-
-@pytest.mark.parametrize(("blind", "verdict"), [(True, Verdict.INCOMPLETE), (False, Verdict.PROVISIONAL)])
-def test_fewer_launches_than_were_wanted_suffice_if_they_judge(
-    monkeypatch: pytest.MonkeyPatch, blind: bool, verdict: Verdict
-) -> None:
-    monkeypatch.setattr(learning, "is_blind", lambda _: blind)
-    catalog = catalog_of([Reference(CASES[0], 1e-6, 0.02, 17)])
-    short = CalibrationProgress(lacking={plan_part_of(CASES[0])})
-    assert refuse_useless(RESULT, short, catalog).verdict is verdict
-    assert refuse_useless(RESULT, CalibrationProgress(), catalog) == RESULT

@@ -64,9 +64,7 @@ def test_a_suspect_that_is_inside_its_band_now_is_cleared_unless_its_ranks_lay_e
 
 
 @pytest.mark.parametrize("decided", [Verdict.CLEARED, Verdict.REGRESSED])
-def test_the_last_session_that_judged_counts_and_not_fresh_launches_within_one(
-    tmp_path: Path, decided: Verdict
-):
+def test_the_last_session_that_judged_counts_and_not_fresh_launches_within_one(tmp_path, decided: Verdict):
     def keep(begin: str, end: str, mode: str, verdict: Verdict) -> None:
         folder = tmp_path / f"20261101T{begin}00Z-1"
         told = summarise(folder, results=[replace(SLOW, verdict=verdict)], mode=mode)

@@ -11,18 +11,22 @@ import pytest
 
 from postprocess.base.formats import DATE_FORMAT
 from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration import ledger
 from postprocess.calibration.ledger import CalibrationHeader, append_launches, collect_launches, read_ledger
+from postprocess.calibration.schedule import CalibrationProgress, plan_part_of
 from postprocess.calibration.update import update_references
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.suspicion import NO_HISTORY, JudgedSession, SessionHistory
-from postprocess.model.reference import MOST_SESSIONS
+from postprocess.model.reference import MOST_SESSIONS, Reference
 from postprocess.model.routines.mpicost import CONTROLS
 from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
-from postprocess.session.nightly.learning import Lesson, learn_night
+from postprocess.session.nightly import learning
+from postprocess.session.nightly.learning import Lesson, learn_night, read_comparable_launches, refuse_useless
 from postprocess.stats.sessions import SessionValue
-from tests.support.factories.launch import CASES, PLACE, case, finished
+from tests.support.factories.launch import CASES, PLACE, case, catalog_of, finished
+from tests.support.factories.ledger import launch
 from tests.support.paths import ROOT
 
 FIRST = datetime(2026, 1, 1, 1, tzinfo=timezone.utc)
@@ -178,3 +182,46 @@ def test_a_reference_of_ten_sessions_stands_still(tmp_path: Path, sessions: int,
 
 def test_a_reviewed_reference_never_learns(tmp_path: Path):
     assert make(tmp_path, reviewed=True).learn() == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "sessions"),
+    [
+        ({}, ["a"]),
+        ({"oversubscribe": True}, ["b"]),
+        ({"set_env": {"mpich-5_0_2": {"A": "1"}}}, ["c"]),
+        ({"set_env": {"another": {"A": "1"}}}, ["a"]),
+        ({"oversubscribe": True, "set_env": {"mpich-5_0_2": {"A": "1"}}}, []),
+        ({"shell": {"UCX_TLS": "tcp"}}, ["d", "e"]),
+        ({"shell": {"UCX_TLS": "rc"}}, ["e"]),
+    ],
+    ids=str,
+)
+def test_launches_with_other_options_are_of_no_account(tmp_path: Path, options, sessions):
+    told = {"a": {}, "b": {"oversubscribe": True}, "c": {"set_env": {"A": "1"}}}
+    told["d"] = {"shell": {"UCX_TLS": "tcp"}}
+    for name, by_hand in told.items():
+        ledger.append_launches(tmp_path, name, [launch(session=name, by_hand=by_hand)])
+    if "shell" in options:  # which simulated time does not know
+        ledger.append_launches(tmp_path, "e", [launch(session="e", exact=True)])
+    found = read_comparable_launches(tmp_path, Selection(Path("site.py"), **options))
+    assert [each.session for each in found] == sessions
+
+
+RESULT = CaseResult(CASES[0], Verdict.PROVISIONAL, "measured for its reference")
+
+
+def test_a_case_of_which_no_launch_counts_is_incomplete() -> None:
+    found = refuse_useless(RESULT, CalibrationProgress(uncounted={CASES[0]}), catalog_of([]))
+    assert (found.verdict, found.reason) == (Verdict.INCOMPLETE, "none of its launches counts")
+    crashed = replace(RESULT, verdict=Verdict.CRASHED)
+    assert refuse_useless(crashed, CalibrationProgress(uncounted={CASES[0]}), catalog_of([])) == crashed
+
+
+@pytest.mark.parametrize(("blind", "verdict"), [(True, Verdict.INCOMPLETE), (False, Verdict.PROVISIONAL)])
+def test_fewer_launches_than_were_wanted_suffice_if_they_judge(monkeypatch, blind, verdict: Verdict) -> None:
+    monkeypatch.setattr(learning, "is_blind", lambda _: blind)
+    catalog = catalog_of([Reference(CASES[0], 1e-6, 0.02, 17)])
+    short = CalibrationProgress(lacking={plan_part_of(CASES[0])})
+    assert refuse_useless(RESULT, short, catalog).verdict is verdict
+    assert refuse_useless(RESULT, CalibrationProgress(), catalog) == RESULT

@@ -1,5 +1,6 @@
 """Lines on who is late, and what is remembered of the launches of earlier nights."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,12 +61,9 @@ def test_a_node_with_a_daemon_is_named(tmp_path: Path, declared: Declared) -> No
     assert len(lines) == 1
 
 
-def test_a_healthy_night_names_nobody(tmp_path: Path) -> None:
-    assert describe_late_nodes(tmp_path, night(tmp_path / "a", None)) == []
-
-
-def test_on_a_busy_machine_nobody_stands_out(tmp_path: Path) -> None:
-    assert describe_late_nodes(tmp_path, night(tmp_path / "a", 0.01, load=0.4)) == []
+def test_in_a_healthy_night_and_on_a_busy_machine_nobody_stands_out(tmp_path: Path) -> None:
+    for name, period, load in (("well", None, 0.0), ("busy", 0.01, 0.4)):
+        assert describe_late_nodes(tmp_path / name, night(tmp_path / name, period, load)) == []
 
 
 def test_what_is_remembered_may_be_damaged(tmp_path: Path) -> None:
@@ -92,101 +90,64 @@ def launch_with(session: Path, *facts: dict[str, str], first: int = 1) -> Finish
 @plants("environment", "a governor that saves power since the last night", "mpicost", "", 0,
         "note: governor of n1 is powersave, and was performance on 2026-11-01")  # fmt: skip
 def test_what_changed_on_a_node_is_told_once(tmp_path: Path, declared: Declared) -> None:
-    before, now = launch_with(tmp_path / "a", FAST), launch_with(tmp_path / "b", SAVING)
-    assert describe_node_facts(tmp_path, [before], "2026-11-01T01:00:00Z") == []
-    lines = describe_node_facts(tmp_path, [now], "2026-11-02T01:00:00Z")
+    before, lines, again = tell_nights(tmp_path, [(FAST, "")], [(SAVING, "")], [(SAVING, "")])
     declared.check((), 0, [f"note: {line}" for line in lines])
-    assert len(lines) == 1
-    assert describe_node_facts(tmp_path, [now], "2026-11-03T01:00:00Z") == []
+    assert (len(lines), before, again) == (1, [], [])
 
 
-def test_a_fact_that_is_gone_is_told(tmp_path: Path) -> None:
-    describe_node_facts(tmp_path, [launch_with(tmp_path / "a", FAST)], "2026-11-01T01:00:00Z")
-    rest = launch_with(tmp_path / "b", {"boost": "on"})
-    (line,) = describe_node_facts(tmp_path, [rest], "2026-11-02T01:00:00Z")
-    assert line == "governor of n1 is not reported, and was performance on 2026-11-01"
+STILL, BOOST, SLOW = {"governor": "performance"}, {"boost": "on"}, {"boost": "off"}
+BOX, OTHER = "mpich-box", "openmpi-box"
+SAVES = "governor of n1 is powersave, and was performance on 2026-11-0"
+GONE = "governor of n1 is not reported, and was "
+#: Nights by what they show: facts and container of each launch; and what they say.
+NIGHTS = {
+    "a fact that is gone": ([[(FAST, "")], [(BOOST, "")]], {2: f"{GONE}performance on 2026-11-01"}),
+    "a container that hides no change": (
+        [[(FAST, ""), (BOOST, "")], [(SAVING, ""), (BOOST, "")]], {2: f"{SAVES}1"}),
+    "another container": ([[(STILL, BOX)], [(FAST, OTHER)], [(STILL, BOX)], [(FAST, OTHER)]], {}),
+    "what a container tells no more": ([[(FAST, BOX)], [(STILL, BOX)]], {}),
+    "beside launches outside": ([[({}, BOX), (FAST, "")], [(FAST, BOX), (FAST, "")]], {}),
+    "a change that a container told": (
+        [[(FAST, "")], [(FAST, BOX)], [(SAVING, BOX)], [(SAVING, BOX)], [(SAVING, "")]], {3: f"{SAVES}2"}),
+    "what a container alone hides": (
+        [[(BOOST, BOX)], [(FAST, "")], [(BOOST, BOX)], [(FAST, "")], [(BOOST, BOX)], [(SAVING, "")],
+         [(BOOST, "")]],
+        {6: f"{SAVES}4", 7: f"{GONE}powersave on 2026-11-06"}),
+    "what a container tells otherwise": (
+        [[(FAST, "")], [(SLOW, BOX)]], {2: "boost of n1 is off, and was on on 2026-11-01"}),
+}  # fmt: skip
 
 
-def test_a_container_that_hides_a_fact_does_not_hide_its_change(tmp_path: Path) -> None:
-    boxed = launch_with(tmp_path / "c", {"boost": "on"})
-    describe_node_facts(tmp_path, [launch_with(tmp_path / "a", FAST), boxed], "2026-11-01T01:00:00Z")
-    tonight = [launch_with(tmp_path / "b", SAVING), boxed]
-    (line,) = describe_node_facts(tmp_path, tonight, "2026-11-02T01:00:00Z")
-    assert line == "governor of n1 is powersave, and was performance on 2026-11-01"
+@pytest.mark.parametrize("what", NIGHTS)
+def test_what_a_container_hides_is_no_change_and_what_it_tells_is(tmp_path: Path, what: str) -> None:
+    nights, told = NIGHTS[what]
+    lines = dict(enumerate(tell_nights(tmp_path, *nights), 1))
+    assert {day: line for day, line in lines.items() if line} == {day: [line] for day, line in told.items()}
 
 
 def enter_container(run: FinishedLaunch, environment: str = "mpich-box") -> FinishedLaunch:
     return replace(run, launch=replace(run.launch, in_container=True, environment=environment))
 
 
-def tell_nights(work: Path, *nights: FinishedLaunch) -> list[list[str]]:
-    """What each of some nights, a day apart, says of the set-up of its node."""
-    return [
-        describe_node_facts(work, [run], f"2026-11-{day:02}T01:00:00Z") for day, run in enumerate(nights, 1)
-    ]
+def tell_nights(work: Path, *nights: Sequence[tuple[dict[str, str], str]]) -> list[list[str]]:
+    """What some nights, a day apart, say of the set-up of n1: facts and container of each of their launches."""
+    told = []
+    for day, launches in enumerate(nights, 1):
+        runs = [launch_with(work / f"{day}{number}", facts) for number, (facts, _) in enumerate(launches)]
+        boxed = [
+            enter_container(run, box) if box else run for run, (_, box) in zip(runs, launches, strict=True)
+        ]
+        told.append(describe_node_facts(work, boxed, f"2026-11-{day:02}T01:00:00Z"))
+    return told
 
 
 @plants("environment", "boost that a container reports for the first time, in nights of this container alone",
         "mpicost", "", 0, "note: boost of n1 is on, and was not reported on 2026-11-02")  # fmt: skip
 def test_what_appears_in_nights_of_one_container_is_told_once(tmp_path: Path, declared: Declared) -> None:
-    less = enter_container(launch_with(tmp_path / "a", {"governor": "performance"}))
-    more = enter_container(launch_with(tmp_path / "b", FAST))
+    less, more = [(STILL, "mpich-box")], [(FAST, "mpich-box")]
     *before, now, then = tell_nights(tmp_path, less, less, more, more)
-    assert [*before, then] == [[], [], []]
     declared.check((), 0, [f"note: {line}" for line in now])
-    assert len(now) == 1
-
-
-def test_what_another_container_tells_or_hides_did_not_appear(tmp_path: Path) -> None:
-    less = enter_container(launch_with(tmp_path / "a", {"governor": "performance"}))
-    more = enter_container(launch_with(tmp_path / "b", FAST), "openmpi-box")
-    assert tell_nights(tmp_path, less, more, less, more) == [[]] * 4
-
-
-def test_what_a_container_tells_no_more_may_be_hidden(tmp_path: Path) -> None:
-    more = enter_container(launch_with(tmp_path / "a", FAST))
-    less = enter_container(launch_with(tmp_path / "b", {"governor": "performance"}))
-    assert tell_nights(tmp_path, more, less) == [[]] * 2
-
-
-def test_beside_launches_outside_a_container_tells_no_change(tmp_path: Path) -> None:
-    bare = launch_with(tmp_path / "a", FAST)
-    less, more = (
-        enter_container(launch_with(tmp_path / name, told)) for name, told in (("b", {}), ("c", FAST))
-    )
-    for day, boxed in enumerate((less, more), 1):
-        assert describe_node_facts(tmp_path, [boxed, bare], f"2026-11-0{day}T01:00:00Z") == []
-
-
-def test_a_change_that_a_container_told_is_not_told_again(tmp_path: Path) -> None:
-    was, now = launch_with(tmp_path / "a", FAST), launch_with(tmp_path / "b", SAVING)
-    told = tell_nights(tmp_path, was, enter_container(was), enter_container(now), enter_container(now), now)
-    line = "governor of n1 is powersave, and was performance on 2026-11-02"
-    assert told == [[], [], [line], [], []]
-
-
-def test_what_a_container_alone_hides_is_no_change(tmp_path: Path) -> None:
-    bare, boxed = (
-        launch_with(tmp_path / "a", FAST),
-        enter_container(launch_with(tmp_path / "b", {"boost": "on"})),
-    )
-    nights = [boxed, bare, boxed, bare, boxed]
-    assert [describe_node_facts(tmp_path, [run], f"2026-11-0{day}") for day, run in enumerate(nights, 1)] == [
-        []
-    ] * 5
-    (line,) = describe_node_facts(tmp_path, [launch_with(tmp_path / "c", SAVING)], "2026-11-06T01:00:00Z")
-    assert line == "governor of n1 is powersave, and was performance on 2026-11-04"
-    (line,) = describe_node_facts(
-        tmp_path, [launch_with(tmp_path / "d", {"boost": "on"})], "2026-11-07T01:00:00Z"
-    )
-    assert line == "governor of n1 is not reported, and was powersave on 2026-11-06"
-
-
-def test_what_a_container_tells_otherwise_is_a_change(tmp_path: Path) -> None:
-    describe_node_facts(tmp_path, [launch_with(tmp_path / "a", FAST)], "2026-11-01T01:00:00Z")
-    boxed = enter_container(launch_with(tmp_path / "b", {"boost": "off"}))
-    (line,) = describe_node_facts(tmp_path, [boxed], "2026-11-02T01:00:00Z")
-    assert line == "boost of n1 is off, and was on on 2026-11-01"
+    assert (len(now), [*before, then]) == (1, [[], [], []])
 
 
 def test_a_node_that_only_a_container_saw_does_not_differ_by_what_is_hidden() -> None:
@@ -231,5 +192,4 @@ def test_many_changes_are_cut_to_what_one_reads(tmp_path: Path) -> None:
     describe_node_facts(tmp_path, [launch_with(tmp_path / "a", facts)], "then")
     other = dict.fromkeys(facts, "10")
     lines = describe_node_facts(tmp_path, [launch_with(tmp_path / "b", other)], "now")
-    assert len(lines) == 11
-    assert lines[-1] == f"and 10 more such facts in {FACTS_FILE}"
+    assert (len(lines), lines[-1]) == (11, f"and 10 more such facts in {FACTS_FILE}")

@@ -139,8 +139,7 @@ def test_an_interrupted_confirmation_leaves_what_looked_slow_in_doubt_and_teache
     monkeypatch.setattr(module, "leave_in_doubt", lambda *_: [doubted])
     with pytest.raises(SystemExit):
         night.begin()
-    assert taught == [1]
-    assert night.kept == [("nightly", [SLOW]), ("nightly", [doubted])]
+    assert (taught, night.kept) == ([1], [("nightly", [SLOW]), ("nightly", [doubted])])
     assert PROGRESS.notes[-1].startswith("confirmation ended early")
     assert len(night.logged) == 2
 
@@ -169,9 +168,7 @@ def broken(*_, **__):
         ("log_alarms", "log of alarms"),
     ],
 )
-def test_a_fault_of_ours_after_launches_loses_nothing_and_fails_the_night(
-    night: Night, monkeypatch, step: str, told: str
-):
+def test_a_fault_of_ours_after_launches_loses_nothing_and_fails_the_night(night, monkeypatch, step, told: str):
     """Where some programs are still to be built, too."""
     night.planned, night.by_spack = [planned(), planned(program="osu")], (PLACE.environment,)
     monkeypatch.setattr(run, "find_program", lambda *_: None)
@@ -180,10 +177,8 @@ def test_a_fault_of_ours_after_launches_loses_nothing_and_fails_the_night(
     monkeypatch.setattr(module, step, broken)
     monkeypatch.setattr(PROGRESS, "faults", [])
     night.begin()
-    assert night.kept == [("nightly", [SLOW])]
-    assert PROGRESS.faults == [told]
-    line = f"{told}: ZeroDivisionError: a fault of ours; what was measured is kept"
-    assert line in PROGRESS.notes
+    assert (night.kept, PROGRESS.faults) == ([("nightly", [SLOW])], [told])
+    assert f"{told}: ZeroDivisionError: a fault of ours; what was measured is kept" in PROGRESS.notes
 
 
 def test_a_night_logs_its_alarms_and_no_other_session(night: Night):
@@ -270,8 +265,7 @@ def test_a_second_look_is_no_night(night: Night, monkeypatch):
     monkeypatch.setattr(module, "confirm_slow_cases", confirmed)
     night.begin()
     assert [mode for mode, _ in night.kept] == ["nightly-fresh", "nightly"]
-    assert len(night.logged) == 1
-    assert night.causes == ("cpu: everything 7% slower",)
+    assert (len(night.logged), night.causes) == (1, ("cpu: everything 7% slower",))
     assert json.loads(night.logged[0])["causes"] == [*night.causes]
 
 
@@ -456,8 +450,7 @@ def test_the_estimate_of_a_first_night_leaves_out_what_it_leaves_to_later_ones(w
     found = estimate_night(work, planned, ReferenceCatalog({}), launches)
     later = duration(found.night)
     told = dict(line.split(": ", 1) for line in found.describe())
-    assert told["every later night"] == f"about {later}"
-    assert (found.tonight < found.night) == left
+    assert (told["every later night"], found.tonight < found.night) == (f"about {later}", left)
     total = duration(found.calibration + found.tonight)
     assert told["tonight"].startswith(f"about {total}, of it {duration(found.calibration)} for ")
 

@@ -109,9 +109,7 @@ def test_tcp_beside_a_fast_network_is_not_comparable(tmp_path: Path, declared: D
     assert asked.apply([passed]) == [passed]
 
 
-def test_a_container_that_hides_the_network_does_not_hide_it_where_another_launch_sees_it(
-    tmp_path: Path,
-) -> None:
+def test_a_container_that_hides_the_network_does_not_hide_it_where_another_launch_sees_it(tmp_path) -> None:
     bare = launch_between(tmp_path, MLX5, MLX5)
     assert hear_between(tmp_path, {}, {}).find_faults() == {}
     (fault,) = hear_between(tmp_path, {}, {}, beside=[bare]).find_faults().values()
@@ -277,12 +275,6 @@ def test_what_no_library_tells_changes_nothing(tmp_path: Path) -> None:
     assert judge(TransportProof({NODE: []}, known=recall(file, KnownTransports))) == PASSED
 
 
-def test_a_damaged_file_is_known_anew(tmp_path: Path) -> None:
-    file = tmp_path / "transports.json"
-    file.write_text("{", encoding="utf-8")
-    assert recall(file, KnownTransports) == KnownTransports()
-
-
 class Silent:
     """A session context that knows what it has heard, and can start nothing."""
 
@@ -361,9 +353,7 @@ def test_only_what_was_calibrated_is_remembered_afresh(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("code", "silent"), [("0\n", False), ("1\n", True), (None, True)])
-def test_a_start_whose_table_is_unreadable_among_what_its_library_tells_has_not_failed(
-    tmp_path: Path, code: str | None, silent: bool
-) -> None:
+def test_a_start_whose_table_is_unreadable_among_what_its_library_tells_has_not_failed(tmp_path, code, silent):
     refused = fail_launch(Verdict.INCOMPLETE, "line 7: not a line of the first lines")
     run = finished(tmp_path, outcome=refused)
     leave(tmp_path, run.launch, code=code)

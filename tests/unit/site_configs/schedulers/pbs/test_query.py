@@ -117,8 +117,7 @@ def test_virtual_nodes_that_are_not_understood_are_told():
 def test_nodes_that_are_out_are_named_with_what_is_written_of_them():
     nodes = PBS["pbsnodes"].replace("state = offline", "state = offline\n     comment = bad fan")
     usable = count_usable(answering(PBS | {"pbsnodes": nodes}), "standard")
-    assert usable.count == 94
-    assert usable.why == "cn007 (offline: bad fan), cn008 (offline: bad fan)"
+    assert (usable.count, usable.why) == (94, "cn007 (offline: bad fan), cn008 (offline: bad fan)")
     assert count_usable(answering({}), "standard") is None
 
 

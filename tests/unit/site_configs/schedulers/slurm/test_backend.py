@@ -115,9 +115,7 @@ def waiting(seconds: float, allowed: float | None = None) -> SimpleNamespace:
         (100, 101, True),
     ],
 )
-def test_wait_ends_after_what_is_allowed_and_nothing_is_not_the_same_as_zero(
-    allowed: float | None, waited: float, ends: bool, given_up: list[str]
-):
+def test_wait_ends_after_what_is_allowed_and_nothing_is_not_the_same_as_zero(allowed, waited, ends, given_up):
     scheduler().judge_wait(waiting(waited, allowed), JobState("1", "PENDING", "Resources"))
     assert bool(given_up) is ends
 
@@ -172,9 +170,7 @@ def away(command: str) -> SpawnedProcessError:
     "failure", [away("sbatch"), SpawnedProcessTimeout("sbatch", "", "", 60)], ids=["away", "slow"]
 )
 @pytest.mark.parametrize("state", ["RUNNING", "COMPLETED"])
-def test_job_that_was_taken_without_an_answer_is_not_sent_again(
-    failure: Exception, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_job_that_was_taken_without_an_answer_is_not_sent_again(failure, state: str, tmp_path, monkeypatch):
     sent, answers = [], [NoAnswer("away"), SlurmError("odd line")]
 
     def submit(_: object, job: object) -> None:
@@ -223,20 +219,12 @@ def test_a_job_at_its_limit_timed_out_whatever_the_reason_says(state: str, tmp_p
 
 
 @pytest.mark.parametrize(("state", "taken"), [("NODE_FAIL", True), ("OUT_OF_MEMORY", False)])
-def test_a_job_whose_nodes_went_away_is_told_from_one_that_failed(
-    state: str, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_job_whose_nodes_went_away_is_told_from_one_that_failed(state, taken: bool, tmp_path, monkeypatch):
     monkeypatch.setattr(slurm_jobs, "describe_unhealthy_nodes", lambda _: "n2 (down)")
     job = SimpleNamespace(workdir=tmp_path, watch=Watch(submitted=0.0), jobid="7", is_cancelling=False)
     scheduler().judge_end(job, JobState("7", state, ""))
     there = entry(result="fail", phase="run", reason=str(job._exception), directory=str(tmp_path))
     assert there.taken_away == taken and not there.never_started and not there.timed_out
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"how": "x", "reason": ""}', '{"how": "timed-out"}'])
-def test_an_ending_that_cannot_be_read_is_none(tmp_path: Path, text: str):
-    (tmp_path / base.ENDED).write_text(text)
-    assert base.read_ended(tmp_path) is None
 
 
 def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.MonkeyPatch):
@@ -292,9 +280,7 @@ def test_accounting_that_is_late_is_asked_again(monkeypatch: pytest.MonkeyPatch)
     assert slurm_backend.look_up_known_job("7").state == "COMPLETED"
 
 
-def test_the_reason_of_a_wait_is_told_after_ten_seconds_and_then_every_thirty(
-    given_up, capsys: pytest.CaptureFixture[str]
-):
+def test_the_reason_of_a_wait_is_told_after_ten_seconds_and_then_every_thirty(given_up, capsys):
     job = waiting(9)
     for waited, words in ((9, 0), (11, 1), (30, 0), (42, 1)):
         job.watch.submitted = time.monotonic() - waited

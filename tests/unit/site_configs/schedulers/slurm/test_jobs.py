@@ -26,14 +26,10 @@ WAITING = (
 )
 
 
-def test_a_job_that_runs():
+def test_a_job_that_runs_and_one_that_waits_and_tells_why():
     assert slurm_jobs.parse_job("7", RUNNING) == slurm_jobs.JobState("7", "RUNNING", "", "work", "n[1-2]", 0)
-
-
-def test_a_job_that_waits_tells_why():
     job = slurm_jobs.parse_job("8", WAITING)
-    assert (job.state, job.nodes) == ("PENDING", "")
-    assert job.reason == "ReqNodeNotAvail, UnavailableNodes:n2"
+    assert (job.state, job.nodes, job.reason) == ("PENDING", "", "ReqNodeNotAvail, UnavailableNodes:n2")
 
 
 @pytest.mark.parametrize(
@@ -171,9 +167,7 @@ def test_lines_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("line", ["warning: old", "b|/a", "3|RUNNING", "|RUNNING|/a", "3||/a", "3|R|a"])
-def test_odd_line_of_the_queue_is_a_note_and_the_jobs_are_looked_for_again(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_odd_line_of_the_queue_is_a_note_and_the_jobs_are_looked_for_again(line: str, tmp_path, monkeypatch):
     (tmp_path / slurm_jobs.MARK).touch()
     cancelled = fake_queue(tmp_path, monkeypatch, f"2|RUNNING|/b\n{line}\n1|RUNNING|{tmp_path}/a\n")
     progress = Progress()

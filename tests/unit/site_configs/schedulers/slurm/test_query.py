@@ -40,8 +40,7 @@ UNTOLD = {
 
 def test_a_large_cray():
     found = slurm.SLURM.read(answering(CRAY))
-    expected = ("Slurm", "slurm-blocks", "big-cray")
-    assert (found.title, found.backend, found.cluster) == expected
+    assert (found.title, found.backend, found.cluster) == ("Slurm", "slurm-blocks", "big-cray")
     assert found.accounting
     standard, highmem, short = found.queues
     assert [queue.name for queue in found.queues] == ["standard", "highmem", "short"]
@@ -121,16 +120,12 @@ def test_limits(text: str, number: int):
     assert slurm.seconds(text) == number
 
 
-@pytest.mark.parametrize("state", ["down", "down*", "drain", "drng", "fail", "unk*", "idle*", "inval", "futr"])
-def test_nodes_that_take_no_job_are_counted(state: str):
-    (row,), notes = slurm.parse_sinfo(LINE.replace("idle", state))
-    assert not row.usable and notes == []
-
-
-@pytest.mark.parametrize("state", ["idle", "alloc", "mix", "comp", "idle~", "mix-", "resv", "maint"])
-def test_nodes_that_will_take_one_are_usable(state: str):
-    (row,), _ = slurm.parse_sinfo(LINE.replace("idle", state))
-    assert row.usable
+def test_nodes_that_take_no_job_are_counted():
+    for states, usable in (("down down* drain drng fail unk* idle* inval futr", False),
+                           ("idle alloc mix comp idle~ mix- resv maint", True)):  # fmt: skip
+        for state in states.split():
+            (row,), notes = slurm.parse_sinfo(LINE.replace("idle", state))
+            assert (row.usable, notes) == (usable, []), state
 
 
 @pytest.mark.parametrize(

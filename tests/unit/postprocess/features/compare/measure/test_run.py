@@ -18,7 +18,7 @@ from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import IDLE, Injection
 from tests.support.factories import comparison
 from tests.support.factories.comparison import failing, make_pass
-from tests.support.faults import Declared, plants
+from tests.support.faults import plants
 
 BCAST, ALLREDUCE = (f"cpu/mpicost/{each}/warm-barrier/2x2/8" for each in ("bcast", "allreduce_sum"))
 CONTROL = "cpu/mpicost/control_timer/warm-barrier/2x2/8"
@@ -59,9 +59,7 @@ def test_a_case_that_fails_on_a_side_is_common_and_one_that_is_skipped_is_not(be
 
 @plants("use", "less time than the first look takes", "`compare --seconds`", "", 2,
         "--seconds 10: … everything fits into --seconds 90")  # fmt: skip
-def test_what_is_refused_for_its_time_keeps_its_trial_runs(
-    bench: ComparisonBench, progress, declared: Declared
-):
+def test_what_is_refused_for_its_time_keeps_its_trial_runs(bench: ComparisonBench, progress, declared):
     data.append_record(bench.path, trial(OLD, BCAST))
     data.append_record(bench.path, trial(NEW, BCAST))
     with declared.raises(
