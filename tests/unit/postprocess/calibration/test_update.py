@@ -187,8 +187,11 @@ def automatic(root: Path, new: list) -> Path:
 
 @pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
 def test_options_by_hand_never_replace_a_reference_without_and_give_way_to_one(tmp_path: Path, by_hand):
-    found, said = after(tmp_path / "a", many(1), many(25, 2.0, 2, by_hand=by_hand))
-    assert {each.launches for each in found.values()} == {1}
+    references_update.update_references(tmp_path / "a", many(1))
+    said: list[str] = []
+    new = many(25, 2.0, by_hand=by_hand)
+    (path,) = references_update.update_references(tmp_path / "a", new, say=say_line(said.append))
+    assert {each.launches for each in stored(path).values()} == {1}
     assert said == [
         "mpich-5_0_2, mpicost: the reference without options by hand stays; choose another place with --output"
     ]

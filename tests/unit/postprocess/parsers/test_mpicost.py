@@ -246,20 +246,20 @@ def test_data_that_is_not_verified_is_incorrect(refused, place, value):
     refused(damaged(place, verified=value))
 
 
-@plants("data", "wrong data: before timing, without an end, or in a file that is cut off", "records of mpicost",
-        "incorrect", 1,
-        "wrong data: bcast with 8 bytes | rank 1 received -1 in element 9 instead of 1001.5")  # fmt: skip
+RECEIVED = samples.receive_wrong_data(GOOD, BCAST)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (
-            damaged(BCAST, verified=False, trials=0, **{key: [] for key in LISTS}),
-            "wrong data: bcast with 8 bytes",
-        ),
-        (damaged(BCAST, verified=False)[:2], "wrong data: bcast with 8 bytes"),
-        (samples.text(samples.receive_wrong_data(GOOD, BCAST)).encode()[:-9], IN_TRIAL),
+        (damaged(BCAST, verified=False, trials=0, **{key: [] for key in LISTS}), "wrong data: bcast"),
+        pytest.param(damaged(BCAST, verified=False)[:2], "wrong data: bcast with 8 bytes", marks=plants(
+            "data", "wrong data, and no end", "records of mpicost", "incorrect", 1, "wrong data")),
+        pytest.param(samples.text(RECEIVED).encode()[:-9], IN_TRIAL, marks=plants(
+            "data", "wrong data, and the file cut off", "records of mpicost", "incorrect", 1,
+            "rank 1 received -1 in element 9 instead of 1001.5, in trial 4")),
     ],
-)
+)  # fmt: skip
 def test_wrong_data_outranks_whatever_else_is_missing(refused, content, said):
     refused(content, said)
 
@@ -315,7 +315,7 @@ def test_wrong_data_that_cannot_be_is_refused(refused, key, value):
 )
 def test_wrong_data_is_no_excuse_for_another_fault(refused, damage):
     """Nothing of the launch counts then, and both are named."""
-    records = copy.deepcopy(samples.receive_wrong_data(GOOD, BCAST))
+    records = copy.deepcopy(RECEIVED)
     damage(records)
     refused(records, "" if records[BCAST]["verified"] else IN_TRIAL)
 

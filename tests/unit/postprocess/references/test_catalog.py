@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from postprocess.model.conditions import METHOD, circumstances_of, conditions_of, method_of
+from postprocess.model.interposed import SEPARATOR
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
 from postprocess.references.catalog import ReferenceSet, ShellDifference, load_catalog
@@ -16,6 +17,7 @@ from postprocess.references.comparability import (
     find_missing_fact,
     join_conditions,
     list_differences,
+    reduce_to_differences,
 )
 from postprocess.references.reference_file import COLUMNS, ReferenceFileError
 from site_configs.schema.fields import PLATFORM_HASH
@@ -185,6 +187,12 @@ def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
     assert differing(known, RUN, by_hand=more) == ""
     assert differing(known, RUN, by_hand={"set_env": {"UCX_TLS": "rc"}}) != ""
     assert differing(reference_set(), RUN, by_hand=options) == ""
+
+
+def test_of_two_long_texts_the_lines_that_differ_are_told():
+    one, other = (SEPARATOR.join(("same", line)) for line in ("a", "b"))
+    assert reduce_to_differences(one, other) == ("a", "b")
+    assert reduce_to_differences("a", "b") == ("a", "b") and reduce_to_differences(1, one) == (1, one)
 
 
 def test_what_to_do_about_a_difference_does_not_hang_on_its_name():

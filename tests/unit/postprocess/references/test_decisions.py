@@ -156,6 +156,13 @@ def test_a_damaged_file_stops_the_session(tmp_path: Path, text: str, declared: D
         decisions.load_expected_failures([tmp_path], ["local"])
 
 
+def test_a_file_that_cannot_be_read_has_one_fault_and_no_row(tmp_path: Path):
+    path = written(tmp_path, {})
+    path.write_bytes(b"\xff" + path.read_bytes())
+    rows, (problem,) = decisions.parse_expected_file(path, TODAY)
+    assert rows == [] and problem.startswith(f"{path}: ")
+
+
 def test_a_row_that_is_there_twice_or_says_less_than_one_above_is_named(tmp_path: Path):
     less = {"bytes": "8", "factor": "1.2", "expires": "2026-12-01"}
     more = [{"factor": "2"}, {"expires": "2027-01-31"}, {"verdicts": "regressed,crashed"}]

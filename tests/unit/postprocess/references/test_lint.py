@@ -178,6 +178,7 @@ def test_expected_failures_are_looked_at_with_the_references(tmp_path: Path):
         ({"spread": 0.0}, "spread: 0 of 20 launches: none repeats to the last digit; correct it"),
         ({"spread": 0.0, "launches": 1}, ""),
         ({"spread": 0.0, "exact": True}, ""),
+        ({"unit": "MB/s", "center": 1.0}, "unit: mpicost measures times; write s"),
         ({"center": 1e-9}, ""),
         ({"center": 0.99e-9}, "is not within"),
     ],

@@ -43,6 +43,7 @@ def test_each_row_keeps_its_own_provenance(written):
     assert (first["mpi_library"], first["compiler"]) == ("MPICH Version: 5.0.2", "gcc 12.2.0")
     assert (last["mpi_library"], last["compiler"]) == ("MPICH Version: 5.1", "gcc 13.1.0")
     assert (first["date_utc"][:10], last["date_utc"][:10]) == ("2026-11-02", "2026-11-09")
+    assert provenance.find_calibration_date(first, KEYS[0])[:10] == "2026-11-01"  # of two, the first counts
     expected = ["20261101", "20261102"]
     assert [each["session"][:8] for each in launches_behind(entry, KEYS[1])] == expected
     assert provenance.list_values(first)[KEYS[0]] == [1.0, 2.0]
@@ -104,6 +105,7 @@ def test_lint_finds_calibrations_that_do_not_add_up(written, change, said: str):
 def test_a_case_and_its_values_stand_in_one_line(written):
     lines = provenance.locate_provenance(written).read_text().splitlines()
     assert any(KEYS[0] in line and "[1.0, 2.0]" in line for line in lines)
+    assert sum('"session": ' in line for line in lines) == 3  # and so does each launch
     found = json.loads(provenance.encode_provenance(read_provenance(written)))
     assert found == read_provenance(written)
 
