@@ -1,6 +1,6 @@
 """The report of a session: ``report.md``, and ``report.html`` with its pictures in one file."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +9,15 @@ from postprocess.base.formats import TextTable
 from postprocess.base.grouping import group_pairs
 from postprocess.model.groups import count_lines
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
-from postprocess.report import document, first_screen, overview, panels, rendering, trial_selection
+from postprocess.report import (
+    document,
+    first_screen,
+    overview,
+    panels,
+    rendering,
+    trial_selection,
+    trials_picture,
+)
 from postprocess.report.case_table import CaseTable, build_case_table
 from postprocess.report.curves import Curves, build_curves
 from postprocess.report.document import (
@@ -307,16 +315,12 @@ def _build_case_list(table: CaseTable, past: first_screen.Past, not_drawn: int) 
     """Build the table of all cases, which only a page has: its script searches and sorts it."""
     context = {
         "table": table,
+        "keys": trials_picture.draw_sign_keys(),
         "history": bool(past.nights),
         "not_drawn": not_drawn,
         "figures": _tell_figures,
     }
-    draw_trials: Callable[..., str] = str  # of none
-    if table.drawn:
-        from postprocess.report import plots  # imports matplotlib, which takes longer than a report without it
-
-        context["keys"], draw_trials = plots.draw_sign_keys(), plots.draw_trials
-    draw = partial(rendering.render_fragment, "cases.html.j2", context, trials=draw_trials)
+    draw = partial(rendering.render_fragment, "cases.html.j2", context, trials=trials_picture.draw_trials)
     return Section("All cases", [Drawing(draw)] if table.rows else [], printed="")
 
 

@@ -26,8 +26,8 @@ which helps because a slowdown is overlooked in the first launch. ``python -m
 tests.statistical.simulated_nights`` counts both.
 
 p is the probability that a healthy night is as slow or slower, by the prediction distribution behind the band.
-q is the share of false alarms if all cases at least as unlikely were alarms (Benjamini and Hochberg,
-Controlling the false discovery rate, JRSS B 57, 1995). It informs; no verdict depends on it.
+q is the share of false alarms if all cases at least as unlikely were alarms
+(:mod:`postprocess.stats.false_discovery`). It informs; no verdict depends on it.
 """
 
 import math
@@ -38,12 +38,13 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from postprocess.base.formats import compute_slowdown, find_better_direction
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict, describe_unjudged
 from postprocess.stats.band import LARGEST_LOG, compute_floor, find_narrowest_band, is_blind
+from postprocess.stats.false_discovery import compute_q_values
 from postprocess.stats.sessions import Prediction, SessionValue, predict_nights, predict_own
 
 LEAST_SESSIONS, LONGEST_RUN = 3, 10  #: number of successive slow sessions
@@ -281,19 +282,6 @@ def compute_slow_probability(result: CaseResult) -> float | None:
     if not 0 <= chance <= 1:
         raise ValueError(f"{chance} is no probability")
     return chance
-
-
-def compute_q_values(chances: ArrayLike) -> NDArray[np.float64]:
-    """Compute the q-value of each probability among all of them, by Benjamini and Hochberg.
-
-    ``scipy.stats.false_discovery_control`` does the same, and takes half a second to import.
-    """
-    values = np.asarray(chances, dtype=float)
-    order = np.argsort(values)
-    scaled = values[order] * (values.size / np.arange(1, values.size + 1))
-    q_values = np.empty_like(values)
-    q_values[order] = np.minimum.accumulate(scaled[::-1])[::-1]
-    return np.clip(q_values, 0.0, 1.0)
 
 
 def add_q_values(results: Sequence[CaseResult]) -> list[CaseResult]:

@@ -23,7 +23,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from postprocess.stats.detection import compute_q_values
+from postprocess.stats.false_discovery import compute_q_values
 from postprocess.stats.priors import LEAST_GROUP_SIZE, fit_prior
 from postprocess.stats.sessions import Prediction
 
