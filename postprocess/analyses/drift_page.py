@@ -27,7 +27,7 @@ from postprocess.analyses.drift_report import (
 from postprocess.base.formats import SHOWN, plural
 from postprocess.base.grouping import group_pairs
 from postprocess.report import document, drawing
-from postprocess.report.plots import BAND, LEVELS, Y_LABELS
+from postprocess.report.plots import BAND, REFERENCE, Y_LABELS
 
 EXTENT = (420, 230)  #: in CSS pixels
 TICKS = 5  #: dates under the axis, at most
@@ -90,7 +90,7 @@ def _references(axes: Axes, nights: drift.NightSeries, x: drift.Floats, scale: f
     for begin, end in pairwise(bounds):
         ends = [x[begin], x[min(end, len(x) - 1)]]
         center = scale * nights.references[begin]
-        axes.plot(ends, [center, center], **LEVELS["reference"])
+        axes.plot(ends, [center, center], **REFERENCE)
         limits = scale * nights.lower[begin], scale * nights.upper[begin]
         if np.isfinite(limits).all():
             axes.fill_between(ends, *np.clip(limits, low, high), **BAND)

@@ -25,7 +25,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLoc
 
 from postprocess.base.formats import size
 from postprocess.base.sanitize import sanitize_line
-from postprocess.report.panels import thin_values
+from postprocess.report.panels import MOST_TICKS, choose_log_ticks, thin_values, write_tick
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -144,7 +144,6 @@ def _themed(style: str) -> str:
 
 
 WIDTH, HEIGHT = 300, 205  #: of a panel, in CSS pixels
-MOST_TICKS = 6
 LINEAR_TICKS = 4  #: of bytes, beside 0
 MOST_PLACES = 12  #: on a logarithmic x axis that all have a tick; of more, only those with a label
 LABEL_WIDTH = (0.1, 0.19)  #: of a count and of a size, as a share of the axis
@@ -220,8 +219,8 @@ def set_logarithmic_y(axes: Axes, low: float, high: float) -> None:
     low, high = middle / math.sqrt(factor) / MARGIN, middle * math.sqrt(factor) * MARGIN
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    ticks = _log_ticks(low, high)
-    _fix(axes.yaxis, ticks, [_written(tick) for tick in ticks])
+    ticks = choose_log_ticks(low, high)
+    _fix(axes.yaxis, ticks, [write_tick(tick) for tick in ticks])
 
 
 def set_logarithmic_both(axes: Axes, low: float, high: float) -> None:
@@ -230,8 +229,8 @@ def set_logarithmic_both(axes: Axes, low: float, high: float) -> None:
     ends = axes.get_ylim()
     axes.set_xscale("log")
     axes.set_xlim(ends)
-    ticks = _log_ticks(*ends)
-    _fix(axes.xaxis, ticks, [_written(tick) for tick in ticks])
+    ticks = choose_log_ticks(*ends)
+    _fix(axes.xaxis, ticks, [write_tick(tick) for tick in ticks])
 
 
 def set_linear_y(axes: Axes, low: float, high: float) -> None:
@@ -240,13 +239,7 @@ def set_linear_y(axes: Axes, low: float, high: float) -> None:
     low, high = max(0.0, low - room), high + room
     axes.set_ylim(low, high)
     ticks = [t for t in MaxNLocator(4).tick_values(low, high) if low <= t <= high]
-    _fix(axes.yaxis, ticks, [_written(tick) for tick in ticks])
-
-
-def choose_counting_ticks(last: int) -> list[int]:
-    """Choose ticks of a count: 1, and the multiples of a round number up to ``last``."""
-    step = next(s * 10**e for e in range(18) for s in (1, 2, 5) if last <= MOST_TICKS * s * 10**e)
-    return sorted({1, *range(step, last + 1, step)})
+    _fix(axes.yaxis, ticks, [write_tick(tick) for tick in ticks])
 
 
 def set_ticks_x(axes: Axes, positions: Sequence[float], labels: Sequence[str]) -> None:
@@ -259,16 +252,6 @@ def _fix(axis: Axis, ticks: Sequence[float], labels: Sequence[str]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _log_ticks(low: float, high: float) -> list[float]:
-    """Return a few round values, by the finest steps per decade that give no more than ``MOST_TICKS``."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 5), (1, 3), (1,)):
-        ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
-        if len(ticks) <= MOST_TICKS:
-            return ticks
-    return [ticks[n] for n in thin_values(range(len(ticks)), MOST_TICKS)]
-
-
 def _apart(values: Sequence[float], distance: float, place: Callable[[float], float] = math.log) -> set[float]:
     """Return values to label: each lies, by ``place``, a ``distance`` above the one before; the last always."""
     kept = [values[0]]
@@ -278,9 +261,3 @@ def _apart(values: Sequence[float], distance: float, place: Callable[[float], fl
     if kept[-1] != values[-1]:
         kept[-1] = values[-1]
     return set(kept)
-
-
-def _written(value: float) -> str:
-    if value >= 10_000:
-        return f"{value:,.0f}".replace(",", " ")
-    return f"{value:g}"

@@ -1,5 +1,6 @@
 """What small diagrams show: panels of lines, and the cases in them. How they are drawn is elsewhere."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -83,6 +84,38 @@ def thin_values(values: Sequence[int], most: int) -> list[int]:
         return [values[-1]]
     step = (len(values) - 1) / (most - 1)
     return [values[round(n * step)] for n in range(most)]
+
+
+MOST_TICKS = 6
+
+
+def choose_counting_ticks(last: int) -> list[int]:
+    """Choose ticks of a count: 1, and the multiples of a round number up to ``last``."""
+    step = next(s * 10**e for e in range(18) for s in (1, 2, 5) if last <= MOST_TICKS * s * 10**e)
+    return sorted({1, *range(step, last + 1, step)})
+
+
+def choose_log_ticks(low: float, high: float) -> list[float]:
+    """Return a few round values, by the finest steps per decade that give no more than ``MOST_TICKS``."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
+        if len(ticks) <= MOST_TICKS:
+            return ticks
+    return [ticks[n] for n in thin_values(range(len(ticks)), MOST_TICKS)]
+
+
+def choose_linear_ticks(low: float, high: float, most_steps: int) -> list[float]:
+    """Choose round values between two ends, by the finest step of which no more than ``most_steps`` fit in."""
+    power = 10.0 ** math.floor(math.log10((high - low) / most_steps))
+    step = next(s * power for s in (1, 2, 2.5, 5, 10) if (high - low) / (s * power) <= most_steps)
+    return [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def write_tick(value: float) -> str:
+    if value >= 10_000:
+        return f"{value:,.0f}".replace(",", " ")
+    return f"{value:g}"
 
 
 def find_densest_layouts(results: Iterable[CaseResult]) -> dict[tuple[str, str, int], int]:

@@ -1,10 +1,8 @@
 """The pictures of the report and the signs of their legends, each as inline SVG."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from types import MappingProxyType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -16,7 +14,6 @@ from postprocess.base import formats
 from postprocess.base.formats import MEGABYTES, RATIO, SECONDS
 from postprocess.base.sanitize import sanitize_line
 from postprocess.report import drawing, panels
-from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 
 MICRO = 1e6
 Y_LABELS = {SECONDS: "µs", panels.MILLISECONDS: "ms", MEGABYTES: "MB/s", RATIO: "× C"}
@@ -24,21 +21,9 @@ SPOKEN = {SECONDS: "time", panels.MILLISECONDS: "time", MEGABYTES: "bandwidth", 
 MOST_MARKED = 8  #: points of a line that has its marker at each; a longer one has it at every few
 SPREAD = 1.5  #: of environments beside each other at the only place of x, as a factor
 MOST_LABELLED = 4  #: environments whose values are written beside their points
-LOG_FACTOR = 6.0  #: trials further apart than this are shown on a logarithmic axis
 FAR = 10.0  #: a band that reaches further out than this factor is cut off
-GAP = 5  #: trials of room between two launches
 
-KINDS: dict[str, dict[str, Any]] = {
-    "kept": {"marker": "o", "color": drawing.SERIES[0], "markersize": 4, "markeredgewidth": 0},
-    "spike": {"marker": "^", "fillstyle": "none", "markeredgecolor": drawing.BAD, "markersize": 6.5},
-    "first": {"marker": "s", "fillstyle": "none", "markeredgecolor": drawing.INK, "markersize": 5.5},
-    "late": {"marker": "x", "markeredgecolor": drawing.MUTED, "markersize": 5.5},
-}
-LEVELS: dict[str, dict[str, Any]] = {
-    "steady": {"color": drawing.INK, "linewidth": 1.5},
-    "headline": {"color": drawing.INK, "linewidth": 1.1, "linestyle": (0, (4, 2))},
-    "reference": {"color": drawing.GOOD, "linewidth": 1.2, "linestyle": (0, (1, 1.5))},
-}
+REFERENCE: dict[str, Any] = {"color": drawing.GOOD, "linewidth": 1.2, "linestyle": (0, (1, 1.5))}
 MODELLED: dict[str, Any] = {"marker": "", "linestyle": (0, (4, 2)), "linewidth": 1.2}
 BAND: dict[str, Any] = {"color": drawing.GOOD, "alpha": 0.16, "linewidth": 0}
 LOST: dict[str, Any] = {
@@ -81,35 +66,6 @@ def draw_lines(panel: panels.Panel) -> str:
         if len(values) == 1 and len(panel.lines) <= MOST_LABELLED:
             _write_values(axes, line, places[values[0]] * aside, panel.unit)
     return drawing.render_inline_svg(figure, _spoken(panel))
-
-
-@drawing.apply_style
-def draw_trials(shown: CaseTrials) -> str:
-    """Draw the trials of a case in the order they were run, one launch after the other.
-
-    What does not enter the headline is marked by its own sign; steady time and headline of each launch,
-    the reference and its band are lines and a shade.
-    """
-    result = shown.result
-    figure, axes = drawing.draw_panel("", "trials in order")
-    levels = [*(result.band or ()), *([result.reference] if result.reference else [])]
-    times = np.concatenate([launch.times for launch in shown.launches])
-    low, high = _range(times.tolist(), levels)
-    low, high = low * MICRO, high * MICRO
-    scale = drawing.set_logarithmic_y if high > LOG_FACTOR * low else drawing.set_linear_y
-    scale(axes, low, high)
-    if result.band:
-        axes.axhspan(*np.clip(np.array(result.band) * MICRO, *axes.get_ylim()), **BAND)
-    if result.reference:
-        axes.axhline(result.reference * MICRO, **LEVELS["reference"])
-    starts = _starts(shown.launches)
-    for launch, start in zip(shown.launches, starts, strict=True):
-        _launch(axes, launch, start)
-    _trial_ticks(axes, shown.launches, starts)
-    name = f"{result.case.label} {result.case.bytes} bytes, {result.case.environment}"
-    return drawing.render_inline_svg(
-        figure, f"Trials of {name}, steady time {formats.microseconds(result.value)} microseconds"
-    )
 
 
 def choose_line_style(style: int) -> dict[str, Any]:
@@ -229,33 +185,6 @@ def _spoken(panel: panels.Panel) -> str:
     return f"{panel.title}: {what} over {panels.X_LABELS[panel.x]} for {names}; {failed} failed"
 
 
-def _starts(launches: Sequence[LaunchTrials]) -> list[int]:
-    """Return where on the axis of trials each launch begins."""
-    starts = [1]
-    for launch in launches[:-1]:
-        starts.append(starts[-1] + launch.times.size + GAP)
-    return starts
-
-
-def _launch(axes: Axes, launch: LaunchTrials, start: int) -> None:
-    x = start + np.arange(launch.times.size)
-    for level in ("steady", "headline"):
-        height = getattr(launch, level) * MICRO
-        axes.plot([x[0] - GAP / 2, x[-1] + GAP / 2], [height, height], **LEVELS[level])
-    for kind, mask in launch.masks().items():
-        if mask.any():
-            axes.plot(x[mask], launch.times[mask] * MICRO, linestyle="none", **KINDS[kind])
-
-
-def _trial_ticks(axes: Axes, launches: Sequence[LaunchTrials], starts: Sequence[int]) -> None:
-    if len(launches) > 1:
-        middles = [s + (la.times.size - 1) / 2 for s, la in zip(starts, launches, strict=True)]
-        drawing.set_ticks_x(axes, middles, [f"launch {launch.launch}" for launch in launches])
-        return
-    ticks = drawing.choose_counting_ticks(launches[0].times.size)
-    drawing.set_ticks_x(axes, ticks, list(map(str, ticks)))
-
-
 WIDTH, HEIGHT = 28, 14  #: of a sign, in CSS pixels
 
 
@@ -281,23 +210,6 @@ def draw_line_keys(names: Sequence[str]) -> dict[str, Markup]:
     return {name: Markup(draw_line_key(style)) for style, name in enumerate(names)}
 
 
-@cache
-@drawing.apply_style
-def draw_sign_keys() -> Mapping[str, Markup]:
-    """Draw every other sign by what it means: trials, levels, the band, failed and missing cases.
-
-    They are the same on each page, of which a site has hundreds, and took half the time of a small one.
-    """
-    drawn = {
-        **{kind: _key(style | {"linestyle": "none"}) for kind, style in KINDS.items()},
-        **{level: _key(style) for level, style in LEVELS.items()},
-        "band": _key(None),
-        "failed": _key(RING | {"markersize": 10}),
-        "missing": _key(LOST),
-    }
-    return MappingProxyType({name: Markup(key) for name, key in drawn.items()})
-
-
 def _empty() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
     axes = figure.add_axes((0.05, 0, 0.9, 1))
@@ -305,15 +217,3 @@ def _empty() -> tuple[Figure, Axes]:
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     return figure, axes
-
-
-def _key(style: Mapping[str, Any] | None) -> str:
-    """Return a marker in the middle, a line, or for None the shade of a band."""
-    figure, axes = _empty()
-    if style is None:
-        axes.axhspan(0.1, 0.9, **BAND)
-    elif "marker" in style:
-        axes.plot([0.5], [0.5], **style)
-    else:
-        axes.plot([0, 1], [0.5, 0.5], **style)
-    return drawing.render_inline_svg(figure, "")

@@ -9,7 +9,15 @@ from postprocess.base.formats import TextTable
 from postprocess.base.grouping import group_pairs
 from postprocess.model.groups import count_lines
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
-from postprocess.report import document, first_screen, overview, panels, plots, rendering, trial_selection
+from postprocess.report import (
+    document,
+    first_screen,
+    overview,
+    panels,
+    rendering,
+    trial_selection,
+    trials_picture,
+)
 from postprocess.report.case_table import CaseTable, build_case_table
 from postprocess.report.curves import Curves, build_curves
 from postprocess.report.document import (
@@ -312,15 +320,14 @@ def _build_maps(summary: SessionSummary) -> Section:
 
 def _build_case_list(table: CaseTable, past: first_screen.Past, not_drawn: int) -> Section:
     """Build the table of all cases, which only a page has: its script searches and sorts it."""
-    keys = {"keys": plots.draw_sign_keys()} if table.drawn else {}
     context = {
         "table": table,
+        "keys": trials_picture.draw_sign_keys(),
         "history": bool(past.nights),
         "not_drawn": not_drawn,
         "figures": _tell_figures,
-        **keys,
     }
-    draw = partial(rendering.render_fragment, "cases.html.j2", context, trials=plots.draw_trials)
+    draw = partial(rendering.render_fragment, "cases.html.j2", context, trials=trials_picture.draw_trials)
     return Section("All cases", [Drawing(draw)] if table.rows else [], printed="")
 
 

@@ -20,7 +20,7 @@ from postprocess.stats.launches import mark_removed_trials, summarise_trials
 
 COLUMNS = ("session", "key", "launch", "t_max", "late", "dropped", "headline")
 MOST_FAILED = 60  #: pictures of failed cases: a report of a very bad night must still open
-MOST_DRAWN = 12  #: pictures of all kinds, unless more failed; each takes 0.1 to 0.2 s
+MOST_DRAWN = 12  #: pictures of all kinds, unless more failed
 MOST_LAUNCHES = 6  #: launches in one picture, the latest
 
 

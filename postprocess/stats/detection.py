@@ -26,8 +26,8 @@ which helps because a slowdown is overlooked in the first launch. ``python -m
 tests.statistical.simulated_nights`` counts both.
 
 p is the probability that a healthy night is as slow or slower, by the prediction distribution behind the band.
-q is the share of false alarms if all cases at least as unlikely were alarms (Benjamini and Hochberg,
-Controlling the false discovery rate, JRSS B 57, 1995). It informs; no verdict depends on it.
+q is the share of false alarms if all cases at least as unlikely were alarms
+(:mod:`postprocess.stats.false_discovery`). It informs; no verdict depends on it.
 """
 
 import math
@@ -44,6 +44,7 @@ from postprocess.base.formats import compute_slowdown, find_better_direction
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict, describe_unjudged
 from postprocess.stats.band import LARGEST_LOG, compute_floor, find_narrowest_band, is_blind
+from postprocess.stats.false_discovery import compute_q_values
 from postprocess.stats.sessions import Prediction, SessionValue, predict_nights, predict_own
 
 LEAST_SESSIONS, LONGEST_RUN = 3, 10  #: number of successive slow sessions
@@ -52,6 +53,7 @@ APART_MINUTES = 20
 #: Probability that so many healthy sessions are all beyond their limit. The runs of 3 to 10 overlap; together
 #: their probability is about three times as large.
 RUN_ALPHA = 1e-5
+WITHIN = 1e-6  #: deviations by which a limit may be wrong
 #: Probability that a healthy case is reported as slow in a night, as simulated
 FALSE_CALLS = 5e-5
 #: Standard deviations at which a single session is reported: more than sessions ever differ
@@ -110,10 +112,13 @@ def find_run_factor(number: int, shared: float, degrees: float) -> float:
         logs = number * scipy.special.log_ndtr(-limit * precisions + shared * deviates)
         return float(np.sum(weights * np.exp(logs))) - RUN_ALPHA
 
-    high = 4.0
+    low, high = 0.0, 4.0
     while excess(high) > 0:
         high *= 2
-    return float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-4))
+    while high - low > WITHIN:
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return (low + high) / 2
 
 
 def _integrate_spreads(degrees: float) -> tuple[NDArray, NDArray]:
@@ -276,8 +281,7 @@ def add_q_values(results: Sequence[CaseResult]) -> list[CaseResult]:
         except Exception as error:
             judged[place] = replace(result, verdict=Verdict.INCORRECT, reason=describe_unjudged(error))
     if chances:
-        q_values = scipy.stats.false_discovery_control([*chances.values()])
-        for place, q in zip(chances, q_values, strict=True):
+        for place, q in zip(chances, compute_q_values([*chances.values()]), strict=True):
             judged[place] = replace(results[place], q=float(q))
     return judged
 

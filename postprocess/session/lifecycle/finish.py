@@ -21,7 +21,7 @@ from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status, describe_unjudged
 from postprocess.references.catalog import load_catalog
 from postprocess.references.provenance import find_calibration_date
-from postprocess.report import trial_selection
+from postprocess.report import session_report, trial_selection
 from postprocess.report.exports import PartitionNodes, format_junit, format_openmetrics
 from postprocess.report.terminal import print_verdict_table
 from postprocess.results import store
@@ -245,10 +245,9 @@ def write_files(
     keep_spack_locks(context.work, session, finished)
     with progress.keeping("report (./plumbline report tries again)", users=False):
         trials = trial_selection.select_launch_trials(finished)
-        # Imports matplotlib, which takes long, and not each command makes a report.
-        from postprocess.report.session_report import build_report
-
-        report = build_report(session.directory, summary, trials, read_past(context.work, summary))
+        report = session_report.build_report(
+            session.directory, summary, trials, read_past(context.work, summary)
+        )
     if report is None:
         summary = keep_summary(progress, session, summary)
     return summary, report

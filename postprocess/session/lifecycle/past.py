@@ -22,7 +22,7 @@ from postprocess.base.grouping import group_pairs
 from postprocess.base.os_errors import describe_fault
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.verdict import Verdict, count_verdicts
-from postprocess.report import document, overview, rendering
+from postprocess.report import document, overview, rendering, session_report
 from postprocess.report.document import Document, Lines, Linked, Links, Role, Section, Tone, Toned
 from postprocess.report.first_screen import MOST_NIGHTS, LaterRound, Past, Step, describe_sight
 from postprocess.report.trial_selection import LaunchTrials, read_trials
@@ -89,9 +89,7 @@ def write_earlier_pages(work: WorkDirectory, session: str) -> None:
             continue
         past = read_past(work, summary)
         if past.rounds:
-            from postprocess.report.session_report import build_report  # imports matplotlib, which takes long
-
-            build_report(directory, summary, read_stored_trials(work, directory), past)
+            session_report.build_report(directory, summary, read_stored_trials(work, directory), past)
         if summary.mode in NIGHTS:
             return
 
@@ -324,9 +322,9 @@ def read_page(path: Path) -> str:
 
 def render_page(work: WorkDirectory, directory: Path, summary: SessionSummary) -> str:
     """Render the page of a session that has none, by what is stored of it."""
-    from postprocess.report.session_report import render_html  # imports matplotlib, which takes long
-
-    return render_html(summary, read_stored_trials(work, directory), past=read_past(work, summary))
+    return session_report.render_html(
+        summary, read_stored_trials(work, directory), past=read_past(work, summary)
+    )
 
 
 def read_stored_trials(work: WorkDirectory, directory: Path) -> dict[str, tuple[LaunchTrials, ...]]:

@@ -1,7 +1,5 @@
 """A case that is slow on some nodes is measured again on others: real jobs, one sick node."""
 
-import pytest
-
 from postprocess.references.reference_file import locate_references
 from tests.support.factories.stated_references import restate_references
 from tests.support.faults import plants
@@ -9,8 +7,6 @@ from tests.support.mpi import fault_library, find_mpi, of_family
 from tests.support.slurm import cluster_or_skip
 from tests.support.slurm.login import HeadNode
 from tests.support.slurm.site import write_site
-
-pytestmark = pytest.mark.alone
 
 #: Of a reference that no shared machine contradicts, and a sick node does
 CENTER, SPREAD = (1e-3, 1.5)

@@ -88,6 +88,13 @@ def test_a_command_loads_its_own_libraries_only() -> None:
     assert not {"postprocess.extensions.procurement.command", "matplotlib"} & loaded
 
 
+def test_a_night_is_judged_and_drawn_without_matplotlib_and_most_of_scipy() -> None:
+    judge = "from postprocess.stats import detection as d; d.find_run_factor(3, 0.5, 8.0)"
+    loaded = list_loaded(f"parse_words(['run']); {judge}; d.compute_q_values([0.5])")
+    assert {"postprocess.report.trials_picture", "scipy.special"} <= loaded
+    assert not {"matplotlib", "scipy.stats", "scipy.optimize"} & loaded
+
+
 @pytest.mark.parametrize("words", [["--version"], ["help"], ["frobnicate"]])
 def test_the_list_of_commands_is_shown_without_any_of_them(words: list[str]) -> None:
     loaded = list_loaded(f"main('', '/tmp', {words})")

@@ -7,13 +7,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib
-import numpy as np
 import pytest
 
 from postprocess.base import formats
 from postprocess.report import drawing, panels, plots
 from postprocess.report.panels import Panel, PanelLine, Point
-from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 from tests.support.factories import report as samples
 
 BAD = "var(--bad)"
@@ -45,13 +43,6 @@ def styles(svg, tag):
 def series_markers(svg, style=0):
     start = f"fill: var(--series-{style}); stroke: var(--paper)"
     return [s for s in styles(svg, "use") if s.startswith(start)]
-
-
-def of_case(times, late=None, **changes):
-    result = replace(next(r for r in samples.bad_night().results if r.value is not None), **changes)
-    flags = np.zeros(len(times), dtype=bool) if late is None else np.array(late)
-    launch = LaunchTrials(1, np.array(times), flags, 1, float(np.mean(times)))
-    return CaseTrials(result, (launch,))
 
 
 def test_x_has_ticks_only_where_something_was_measured():
@@ -95,7 +86,8 @@ def test_one_process_count_shows_points_values_and_bars():
     svg = plots.draw_lines(panel)
     shown = texts(svg)
     assert shown.count("2") == 1
-    assert {formats.microseconds(line.points[0].value) for line in panel.lines} <= set(shown)
+    values = {formats.microseconds(line.points[0].value) for line in panel.lines}
+    assert values <= set(shown)
     places = [e.get("x") for e in ET.fromstring(svg).iter("use") if "series" in e.get("style", "")]
     assert len(set(places)) == 3
 
@@ -129,13 +121,10 @@ def test_a_band_is_shaded_where_there_is_one():
 
 @pytest.mark.parametrize("band", [(1e-130, 1e130), (0.0, 1e-6), (1e-6, 1e-6)])
 def test_a_band_without_end_leaves_the_values_readable(band):
-    for svg in (
-        plots.draw_lines(small_panel(1e-6, 2e-6, band=band)),
-        plots.draw_trials(of_case([3e-6, 1e-6, 1.1e-6], band=band, reference=1e-6)),
-    ):
-        numbers = [float(t.replace("\u202f", "")) for t in texts(svg) if re.fullmatch(r"[\d.]+", t)]
-        assert max(numbers) <= 1000
-        assert not re.search(r"nan|inf|e\+|\d{6}\.", svg)
+    svg = plots.draw_lines(small_panel(1e-6, 2e-6, band=band))
+    numbers = [float(t.replace("\u202f", "")) for t in texts(svg) if re.fullmatch(r"[\d.]+", t)]
+    assert max(numbers) <= 1000
+    assert not re.search(r"nan|inf|e\+|\d{6}\.", svg)
 
 
 @pytest.mark.parametrize("sizes", [(0, 8, 1000), (0,), (8,), tuple(range(8, 8 * 60, 8))])
@@ -173,32 +162,6 @@ def test_noise_does_not_fill_the_axis():
     assert max(heights) - min(heights) < 5
 
 
-def test_trials_show_each_kind_by_its_own_sign():
-    times = [9e-6] + 18 * [1e-6] + [7e-6, 8e-6, 5e-6]
-    svg = plots.draw_trials(of_case(times, [False, True] + 20 * [False]))
-    markers = styles(svg, "use")
-    assert sum("fill: var(--series-0)" in s for s in markers) == 18
-    assert sum(f"stroke: {BAD}" in s for s in markers) == 2
-    assert sum("stroke: var(--ink)" in s for s in markers) == 1
-    assert sum(s.endswith("stroke: var(--muted)") for s in markers) == 1
-
-
-def test_trials_show_median_headline_reference_and_band():
-    svg = plots.draw_trials(of_case([1e-6, 1e-6, 2e-6], reference=1e-6, band=(0.9e-6, 1.1e-6)))
-    plain = plots.draw_trials(of_case([1e-6, 1e-6, 2e-6], reference=None, band=None))
-    drawn = [s for s in styles(svg, "path") if "stroke-dasharray" in s]
-    assert len([s for s in drawn if "var(--good)" in s]) == 1
-    assert "fill-opacity" in svg and "var(--good)" not in plain
-
-
-def test_launches_stand_beside_each_other():
-    shown = of_case([1e-6, 1e-6, 2e-6])
-    launches = tuple(replace(shown.launches[0], launch=n) for n in (1, 2, 3))
-    svg = plots.draw_trials(replace(shown, launches=launches))
-    assert {"launch 1", "launch 2", "launch 3"} <= set(texts(svg))
-    assert sum("fill: var(--series-0)" in s for s in styles(svg, "use")) == 6
-
-
 @pytest.mark.parametrize("title", [samples.HOSTILE, "$\\frac{", "a\x00b\x1b[0m", "--> <!-- ]]>"])
 def test_text_in_a_picture_is_escaped(title):
     svg = plots.draw_lines(small_panel(1e-6, 2e-6, title=title))
@@ -219,14 +182,14 @@ def test_a_picture_is_one_element_that_needs_nothing_from_outside():
 def test_ids_are_unique_among_pictures():
     drawn = [plots.draw_lines(panel_of("bcast")) for _ in range(2)]
     ids = [re.findall(r'\bid="([^"]*)"', svg) for svg in drawn]
-    assert ids[0] and not set(ids[0]) & set(ids[1])
+    assert ids[0]
+    assert not set(ids[0]) & set(ids[1])
     for svg, known in zip(drawn, ids, strict=True):
         assert set(re.findall(r'(?:href="|url\()#([^")]*)', svg)) <= set(known)
 
 
 def test_colours_follow_the_page():
-    for svg in (plots.draw_lines(panel_of("bcast", 1)), *plots.draw_sign_keys().values()):
-        assert not re.search(r"#[0-9a-f]{6}", svg)
+    assert not re.search(r"#[0-9a-f]{6}", plots.draw_lines(panel_of("bcast", 1)))
 
 
 def test_the_users_own_style_changes_nothing():
@@ -237,8 +200,3 @@ def test_the_users_own_style_changes_nothing():
     with matplotlib.rc_context({"axes.spines.left": False, "svg.fonttype": "path"}):
         assert drawn() == expected
         assert not matplotlib.rcParams["axes.spines.left"]
-
-
-def test_every_sign_has_its_key():
-    assert set(plots.draw_sign_keys()) >= {*plots.KINDS, *plots.LEVELS, "band", "failed", "missing"}
-    assert all('aria-hidden="true"' in key for key in plots.draw_sign_keys().values())
