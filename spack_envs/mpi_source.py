@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +180,8 @@ def identify_source(folder: Path, path: Path) -> tuple[str, str]:
 
 def hash_configuration(builder: Builder) -> str:
     """Hash what Spack is told of packages, the user's own configuration included."""
-    return hashlib.sha256(builder.call(builder.directory, "config", "get", "packages").encode()).hexdigest()
+    silent = replace(builder, say=lambda _: None)
+    return hashlib.sha256(silent.call(builder.directory, "config", "get", "packages").encode()).hexdigest()
 
 
 def find_built(source: MpiSource, configured: str) -> Path | None:
@@ -198,6 +199,7 @@ def install_mpi(builder: Builder, source: MpiSource, configured: str) -> Path:
     :raises SpackEnvironmentError: if it fails, or Spack takes another MPI, such as an external one
     """
     package, _ = PACKAGES[source.family]
+    builder.say("Spack finds out what it depends on")
     builder.call(source.place, "concretize", "--force")
     builder.call(source.place, "install")
     prefix = builder.call(source.place, "location", "-i", package).split()[-1]

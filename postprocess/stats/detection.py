@@ -44,6 +44,7 @@ from postprocess.base.formats import compute_slowdown, find_better_direction
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict, describe_unjudged
 from postprocess.stats.band import LARGEST_LOG, compute_floor, find_narrowest_band, is_blind
+from postprocess.stats.q_values import compute_q_values
 from postprocess.stats.sessions import Prediction, SessionValue, predict_nights, predict_own
 
 LEAST_SESSIONS, LONGEST_RUN = 3, 10  #: number of successive slow sessions
@@ -276,7 +277,7 @@ def add_q_values(results: Sequence[CaseResult]) -> list[CaseResult]:
         except Exception as error:
             judged[place] = replace(result, verdict=Verdict.INCORRECT, reason=describe_unjudged(error))
     if chances:
-        q_values = scipy.stats.false_discovery_control([*chances.values()])
+        q_values = compute_q_values([*chances.values()])
         for place, q in zip(chances, q_values, strict=True):
             judged[place] = replace(results[place], q=float(q))
     return judged

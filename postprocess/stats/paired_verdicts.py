@@ -24,6 +24,7 @@ import scipy
 from numpy.typing import NDArray
 
 from postprocess.stats.priors import LEAST_GROUP_SIZE, fit_prior
+from postprocess.stats.q_values import compute_q_values
 from postprocess.stats.sessions import Prediction
 
 #: Variance of the signed ranks for normal differences, relative to that of the mean (ibid., 3.11).
@@ -181,7 +182,7 @@ def judge_pairs(
         worse, better = compute_probabilities(judged, pairs)
         slower[here] = np.minimum(slower[here], np.minimum(worse * len(looks), 1.0))
         faster[here] = np.minimum(faster[here], np.minimum(better * len(looks), 1.0))
-        slower_q, faster_q = map(scipy.stats.false_discovery_control, (slower, faster))
+        slower_q, faster_q = map(compute_q_values, (slower, faster))
         for n in here:
             if number and results[n].verdict != PairedVerdict.UNDECIDED:
                 continue
@@ -190,7 +191,7 @@ def judge_pairs(
             results[n] = PairedResult(verdict, estimate)
     if not cases:
         return []
-    q = scipy.stats.false_discovery_control(slower)
+    q = compute_q_values(slower)
     return [
         PairedResult(
             result.verdict,
@@ -314,7 +315,7 @@ def judge_unpaired(cases: Sequence[UnpairedCase]) -> list[UnpairedResult]:
         return []
     worse = np.array([compute_probability(case, case.difference) for case in cases])
     better = np.array([compute_probability(case, -case.difference) for case in cases])
-    slower_q, faster_q = map(scipy.stats.false_discovery_control, (worse, better))
+    slower_q, faster_q = map(compute_q_values, (worse, better))
     return [
         judge_case(case, float(slow), float(fast))
         for case, slow, fast in zip(cases, slower_q, faster_q, strict=True)
