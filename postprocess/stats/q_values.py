@@ -18,7 +18,7 @@ def compute_q_values(probabilities: Sequence[float] | NDArray[np.float64]) -> ND
     if not np.all((values >= 0) & (values <= 1)):
         raise ValueError("not all are probabilities")
     order = np.argsort(values)[::-1]
-    shares = values[order] * values.size / np.arange(values.size, 0, -1)
+    shares = values[order] * (values.size / np.arange(values.size, 0, -1))
     found = np.empty_like(values)
     found[order] = np.minimum(np.minimum.accumulate(shares), 1.0)
     return found
