@@ -66,8 +66,10 @@ class MpiSource:
         return f"{self.family}-{self.version}-source-{self.digest[:DIGITS]}"
 
 
-def build_mpi(work: Path, spack: Spack, path: Path, say: Callable[[str], None]) -> Path:
-    """Build the MPI of a source, unless just this source is built already, and return its prefix.
+def build_mpi(work: Path, spack: Spack, path: Path, say: Callable[[str], None]) -> tuple[Path, bool]:
+    """Build the MPI of a source, unless just this source is built already.
+
+    Returns its prefix, and whether it was built now.
 
     :param say: is told each line that Spack says
     :raises SpackEnvironmentError: in one line, if it is no source of a known MPI, or cannot be built.
@@ -78,7 +80,9 @@ def build_mpi(work: Path, spack: Spack, path: Path, say: Callable[[str], None]) 
             files.write_text(source.place / "spack.yaml", write_mpi_environment(work, spack, source))
             builder = Builder(work, spack.executable, source.place, say, users=True)
             configured = hash_configuration(builder)
-            return find_built(source, configured) or install_mpi(builder, source, configured)
+            if found := find_built(source, configured):
+                return found, False
+            return install_mpi(builder, source, configured), True
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename or path}: {error.strerror}") from None
 
