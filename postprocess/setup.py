@@ -355,15 +355,14 @@ def build_named_source(work: WorkDirectory, word: str, progress: Progress) -> st
     begun = time.monotonic()
     try:
         with progress.phase(f"building the MPI of {path}"):
-            prefix = build_mpi(work.root, spack, Path(path), progress.now)
+            prefix, built = build_mpi(work.root, spack, Path(path), progress.now)
     except SpackEnvironmentError as error:
         raise UsageError(f"{path}: Spack cannot build this MPI: {error}") from None
-    if (seconds := time.monotonic() - begun) > SHOWN_SECONDS:
-        progress.say(f"{path} is built ({duration(seconds)})")
+    if built:
+        progress.say(f"{path} is built ({duration(time.monotonic() - begun)})")
     return f"{prefix}{word[len(path) :]}"
 
 
-SHOWN_SECONDS = 10.0  #: what took longer was built and not found
 MOST = 4  #: builds beside each other: each of them compiles with all cores
 LOG = "spack.log"  #: of a build: what Spack said
 

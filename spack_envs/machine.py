@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -140,10 +141,16 @@ def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPacka
     :raises SpackEnvironmentError: names the one that is missing.
     """
     if folders is None:
-        on_path = [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
-        folders = [Path(sys.executable).parent, *on_path]
+        return find_own_toolchain(os.environ.get("PATH", ""))
     tools = (find_tool("cmake", folders), find_tool("ninja", folders))
     return (find_gcc(folders), *tools, *find_make(folders))
+
+
+@cache
+def find_own_toolchain(path: str) -> tuple[ExternalPackage, ...]:
+    """Find the toolchain beside this Python and on a PATH, once for all MPIs."""
+    on_path = [Path(entry) for entry in path.split(os.pathsep) if entry]
+    return find_toolchain([Path(sys.executable).parent, *on_path])
 
 
 def find_gcc(folders: Sequence[Path]) -> ExternalPackage:

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,10 @@ class MpiSource:
         return f"{self.family}-{self.version}-source-{self.digest[:DIGITS]}"
 
 
-def build_mpi(work: Path, spack: Spack, path: Path, say: Callable[[str], None]) -> Path:
-    """Build the MPI of a source, unless just this source is built already, and return its prefix.
+def build_mpi(work: Path, spack: Spack, path: Path, say: Callable[[str], None]) -> tuple[Path, bool]:
+    """Build the MPI of a source, unless just this source is built already.
+
+    Returns its prefix, and whether it was built now.
 
     :param say: is told each line that Spack says
     :raises SpackEnvironmentError: in one line, if it is no source of a known MPI, or cannot be built.
@@ -71,7 +73,9 @@ def build_mpi(work: Path, spack: Spack, path: Path, say: Callable[[str], None]) 
             files.write_text(source.place / "spack.yaml", write_mpi_environment(work, spack, source))
             builder = Builder(work, spack.executable, source.place, say, users=True)
             configured = hash_configuration(builder)
-            return find_built(source, configured) or install_mpi(builder, source, configured)
+            if found := find_built(source, configured):
+                return found, False
+            return install_mpi(builder, source, configured), True
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename or path}: {error.strerror}") from None
 
@@ -174,7 +178,8 @@ def identify_source(folder: Path, path: Path) -> tuple[str, str]:
 
 def hash_configuration(builder: Builder) -> str:
     """Hash what Spack is told of packages, the user's own configuration included."""
-    return hashlib.sha256(builder.call(builder.directory, "config", "get", "packages").encode()).hexdigest()
+    silent = replace(builder, say=lambda _: None)
+    return hashlib.sha256(silent.call(builder.directory, "config", "get", "packages").encode()).hexdigest()
 
 
 def find_built(source: MpiSource, configured: str) -> Path | None:
@@ -192,6 +197,7 @@ def install_mpi(builder: Builder, source: MpiSource, configured: str) -> Path:
     :raises SpackEnvironmentError: if it fails, or Spack takes another MPI, such as an external one
     """
     package = PACKAGES[source.family]
+    builder.say("Spack finds out what it depends on")
     builder.call(source.place, "concretize", "--force")
     builder.call(source.place, "install")
     prefix = builder.call(source.place, "location", "-i", package).split()[-1]

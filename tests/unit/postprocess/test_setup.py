@@ -253,20 +253,23 @@ def test_nodes_that_are_down_are_told_beforehand(machine, work, progress, cron, 
     assert told in progress.notes
 
 
-@pytest.mark.parametrize("layer", ["", "+abi"])
+@pytest.mark.parametrize(("layer", "built"), [("", True), ("+abi", False)])
 def test_a_word_for_a_source_becomes_one_for_where_it_is_installed(
-    machine, work, progress, monkeypatch, tmp_path: Path, layer: str
+    machine, work, progress, monkeypatch, tmp_path: Path, layer: str, built: bool
 ):
     source = tmp_path / "mpich"
     source.mkdir()
     (source / "configure").touch()
-    monkeypatch.setattr(preparation, "build_mpi", lambda _work, _spack, path, _say: Path("/built", path.name))
+    answer = Path("/built", source.name), built
+    monkeypatch.setattr(preparation, "build_mpi", lambda *_: answer)
     machine()
     with pytest.raises(UsageError, match="there is no Spack to build it; install the MPI"):
         setup.build_named_source(work, f"{source}{layer}", progress)
     assert "this is a test" in progress.notes[0]  # why there is no Spack
     machine(spack=SPACK)
     assert setup.build_named_source(work, f"{source}{layer}", progress) == f"/built/mpich{layer}"
+    said = progress.console.file.getvalue()
+    assert (f"{source} is built" in said) == built  # however long it took
     for other in ("mpich@4.3.2", f"/opt/mpich{layer}", str(install(tmp_path / "one").parent.parent)):
         assert setup.build_named_source(work, other, progress) == other
 

@@ -356,6 +356,13 @@ def test_this_python_has_cmake_and_ninja_beside_it_or_on_path():
         assert Path(external.prefix, "bin", external.package).is_file()
 
 
+def test_the_tools_on_the_path_are_started_once_for_all_mpis(bin_folder, tmp_path, monkeypatch):
+    (bin_folder / "gcc").write_text(f"#!/bin/sh\necho 12.2.0 | tee -a {tmp_path}/log\n")
+    monkeypatch.setenv("PATH", str(bin_folder), prepend=":")
+    assert find_toolchain() == find_toolchain()
+    assert (tmp_path / "log").read_text() == "12.2.0\n"
+
+
 @pytest.mark.parametrize("answer", [None, "make: illegal option", "BSD make 4.3"])
 def test_make_that_is_not_gnu_make_is_none(bin_folder, answer):
     """Then there is no IMB and no OSU, but mpicost is built all the same."""

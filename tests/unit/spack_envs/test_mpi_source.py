@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,9 +53,14 @@ class Place:
     def work(self) -> Path:
         return self.root / "work"
 
-    def build(self, path: Path | None = None) -> Path:
+    def answer(
+        self, path: Path | None = None, say: Callable[[str], None] = lambda _: None
+    ) -> tuple[Path, bool]:
         spack = Spack(self.root / "spack", self.root / "packages", "1.1.0", "PATH")
-        return build_mpi(self.work, spack, path or self.source, lambda _: None)
+        return build_mpi(self.work, spack, path or self.source, say)
+
+    def build(self, path: Path | None = None) -> Path:
+        return self.answer(path)[0]
 
     def calls(self) -> list[str]:
         """What Spack was called with since the last time."""
@@ -101,9 +107,10 @@ def test_spack_is_told_of_a_copy_that_is_named_by_its_contents(place: Place):
 
 
 def test_a_source_is_built_once_and_another_time_where_a_file_of_it_has_changed(place: Place):
-    first = place.build()
+    first, built = place.answer()
+    assert built
     assert place.calls()
-    assert place.build() == first
+    assert place.answer() == (first, False)
     assert not place.calls()
     (place.source / "configure").write_text("#!/bin/sh\n# changed\n")
     assert place.build() != first
@@ -123,6 +130,14 @@ def test_what_the_user_prefers_is_built_even_of_a_known_source(place: Place):
     assert "install with the user's" in place.calls()
     place.build()
     assert not place.calls()
+
+
+def test_what_goes_on_is_not_told_by_the_configuration(place: Place):
+    """While Spack solves, which takes minutes, it says nothing: the last line that was said stays."""
+    (place.root / "packages.yaml").write_text("mpich: {variants: netmod=ofi}")
+    said: list[str] = []
+    prefix, _ = place.answer(say=said.append)
+    assert said == ["Spack finds out what it depends on", str(prefix)]
 
 
 def test_an_mpi_that_is_not_of_the_source_is_refused(place: Place):
