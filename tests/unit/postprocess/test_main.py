@@ -129,6 +129,7 @@ WRONG = [
     ["nightly", "extra"],
     ["nightly", "--colour", "red"],
     ["nightly", "--launches", "3", "--seconds-per-layout", "30"],
+    ["calibrate", "--launches", "5", "--seconds", "60"],
     ["nightly", "--json"],
     ["run", "--bytes", "-8"],
     ["run", "--program", "mpicosts"],

@@ -19,6 +19,7 @@ from postprocess.extensions.procurement.rules.rules import (
     lint_rules,
     lint_text,
     list_rule_sets,
+    parse_quantity,
     read_rules,
 )
 from postprocess.main import main
@@ -198,6 +199,14 @@ def test_the_choice_of_a_pass_is_one_that_checks_know_and_combines_what_a_launch
     assert wanted is not None and wanted["bibw"].sizes == (67108864,)
     assert select_wanted(choice["wanted"], program="osu", layout="4x1") == {}
     assert select_wanted(None) is None
+
+
+@pytest.mark.parametrize(("text", "value", "unit"), [
+    ("2.5 us", 2.5e-6, "s"), ("3 ms", 3e-3, "s"), ("4 s", 4.0, "s"), ("7 MB/s", 7.0, "MB/s"),
+    ("12GB/s", 12e3, "MB/s"),
+])  # fmt: skip
+def test_a_quantity_has_a_unit(text: str, value: float, unit: str) -> None:
+    assert parse_quantity(text) == (pytest.approx(value), unit)
 
 
 def test_new_writes_a_set_once_and_check_names_its_faults(tmp_path: Path, capsys) -> None:
