@@ -48,6 +48,7 @@ def test_a_side_that_does_not_build_is_broken_and_the_other_is_not_measured_for_
     site = write_faulty_site(tmp_path / "faulty.py", mpich, ["well", "unbuilt"], own)
     ended = workshop.run("compare", "--site", str(site), "well", "unbuilt", *FEW, "--output", str(folder))
     assert (folder / "comparison.json").exists(), ended.output + ended.errors
+    assert "not built: unbuilt, build_mpicost" in ended.said  # a trial run says what it builds
     found = read(folder)
     assert found["counts"] == {"broken": 1} and found["pairs"] == 0, ended.output
     stored = data.read_comparison(folder / data.FILE)

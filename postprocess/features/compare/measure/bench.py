@@ -143,8 +143,7 @@ class ComparisonBench:
             if self.take_trial(position, name, planned, plans):
                 shutil.rmtree(session.directory, ignore_errors=True)
                 return
-            quiet = self.context.quiet
-            _, record = measure_in_session(quiet, reframe, "running", selection, planned)
+        _, record = measure_in_session(self.context, reframe, "trial run", selection, planned)
         spent = fitting.price_pass(time.monotonic() - looked, record.build_seconds)
         verified = verify_data(self.context, selection, record.finished, afresh=True)
         for line in verified.describe():
