@@ -553,8 +553,8 @@ def test_the_records_of_a_launch_are_its_own(tmp_path: Path, span: str) -> None:
 
 @plants("stale", "without its token, of another command, or of another time",
         "records of mpicost", "incorrect", 1,
-        "the records are not of this launch | the records are from | does not tell when the "
-        "launch began and ended")  # fmt: skip
+        "the records are not of this launch | the records are from | does not record when "
+        "the launch began and ended")  # fmt: skip
 @pytest.mark.parametrize(
     ("records", "span", "said"),
     [
@@ -562,7 +562,7 @@ def test_the_records_of_a_launch_are_its_own(tmp_path: Path, span: str) -> None:
         (with_run(token="b2"), SPAN, "have not its token"),
         (with_end(token="b2"), SPAN, "have not its token"),
         (with_run(command=["mpicost", "--trials=5", "--token=a1"]), SPAN, "command is another"),
-        (own, f"{BEGAN + 90}\n{BEGAN + 120}\n", "and the launch was from 2026-11-21T09:01:30Z"),
+        (own, f"{BEGAN + 90}\n{BEGAN + 120}\n", "but the launch ran from 2026-11-21T09:01:30Z"),
         (own, f"{BEGAN - 200}\n{BEGAN - 100}\n", "set the clocks of the nodes"),
         (with_end(ended_utc="2026-11-21T08:59:59Z"), SPAN, "set the clocks of the nodes"),
         (own, None, "does not record when the launch began and ended"),
