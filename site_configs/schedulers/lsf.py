@@ -26,4 +26,5 @@ class Lsf(Scheduler):
         return self
 
 
-SCHEDULERS = (Lsf(),)
+LSF = Lsf()
+SCHEDULERS = (LSF,)

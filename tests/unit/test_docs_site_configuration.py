@@ -98,8 +98,8 @@ def test_page_has_each_scheduler_and_launcher_with_its_name() -> None:
     known = {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in (slurm, pbs)
-        for name, value in vars(module).items()
-        if name.isupper() and isinstance(value, str)
+        for name in module.__all__
+        if isinstance(value := getattr(module, name), str)
     }
     rows = table_of("Schedulers and launchers")
     assert {row["name"].strip("`"): row["value"].strip("`") for row in rows} == known

@@ -49,7 +49,8 @@ def test_an_alias_of_an_mpi_is_one_record(tilly: families.Family, tmp_path: Path
 
 
 def test_names_of_modules_are_in_the_records():
-    assert all(MPI_NAME.search(f"{name}/1.0") for name in families.FAMILIES)
+    for name in ("mpich", "openmpi", "intel-mpi", "mvapich", "cray-mpich"):
+        assert MPI_NAME.search(f"{name}/1.0"), name
 
 
 #: Files in which the name of a family means something else.

@@ -76,13 +76,13 @@ def test_the_last_word_of_people_counts(tmp_path: Path):
     assert (night.marked(alarms.REAL), night.marked(alarms.FALSE)) == (1, 1)
 
 
-@plants("use", "a mark for what was no alarm", "`alarms`", "", 2, "was no alarm | is no session")
+@plants("use", "a mark for what was no alarm", "`alarms`", "", 2, "was no alarm | is not a session")
 @pytest.mark.parametrize(("session", "key"), [("other", "c"), (NIGHT.session, "a")])
 def test_what_was_no_alarm_cannot_be_marked(tmp_path, session: str, key: str, declared):
     path = tmp_path / alarms.FILE
     alarms.append_night(path, NIGHT)
     before = path.read_bytes()
-    with declared.raises(UsageError, match=r"was no alarm|is no session"):
+    with declared.raises(UsageError, match=r"was no alarm|is not a session"):
         alarms.mark_alarm(path, session, key, alarms.REAL)
     assert path.read_bytes() == before
 

@@ -93,7 +93,7 @@ def test_routines_narrow_a_family(work: WorkDirectory, declared: Declared):
     ("words", "said"),
     [
         ("--program osu --trials 5", "--trials 5: is for mpicost, kernels and gpu only, and --program osu "),
-        ("--program mpicost --iterations 7", "--iterations 7: is for osu and imb only, "),
+        ("--program mpicost --iterations 7", "--iterations 7: is for osu"),
         ("--program osu,imb --cache flush", "--cache flush: is for mpicost only, "),
         ("--program mpicost,osu --cache rotate", "--cache rotate: is for imb only, "),
     ],

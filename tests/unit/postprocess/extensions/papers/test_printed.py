@@ -91,9 +91,9 @@ def test_a_damaged_file_is_named_with_its_row(copy, name, change, said):
         ("luecke2001_ratios.csv", "bcast,8,128, A,B,2,t,9", "machine: ' A'"),
         ("luecke2001_ratios.csv", "bcast,8,128,A,B,2,\x1b[31m,9", "source: "),
         ("luecke2001_ratios.csv", "bcast,8,128,A,B,2,t,0", "line: '0'; write an integer, 1"),
-        ("taboada_models.csv", "A,B,bcast,2,8,3+8q,N/A,N/A,2,N/A,t,9", "t0: '3+8q' is no sum"),
-        ("taboada_models.csv", "A,B,bcast,2,8,3++8p,N/A,N/A,2,N/A,t,9", "t0: '3++8p' is no sum"),
-        ("taboada_models.csv", "A,B,bcast,2,8,N/A,N/A,N/A,2,N/A,t,9", "t0: 'N/A' is no sum"),
+        ("taboada_models.csv", "A,B,bcast,2,8,3+8q,N/A,N/A,2,N/A,t,9", "t0: '3+8q' is not a sum"),
+        ("taboada_models.csv", "A,B,bcast,2,8,3++8p,N/A,N/A,2,N/A,t,9", "t0: '3++8p' is not a sum"),
+        ("taboada_models.csv", "A,B,bcast,2,8,N/A,N/A,N/A,2,N/A,t,9", "t0: 'N/A' is not a sum"),
         ("taboada_models.csv", "A,B,bcast,2,8,3p,N/A,N/A,2,-,t,9", "bandwidth: '-'; write a number"),
     ],
 )

@@ -185,7 +185,7 @@ def test_what_cannot_be_told_of_csv_is_said(offer, capsys, declared: Declared) -
         ({**ALL, "committed5": 0.5}, "commitment-impossible", "faster than memory"),
         ({**ALL, "committed5": 2e6}, "commitment-beyond-limit", "the limit is 1000000 us"),
         ({**ALL, "committed4": 0.3}, "projection-without-model", "better than every launch"),
-        ({**ALL, "projected4": 0.9}, "projection-without-model", "projected, and no model"),
+        ({**ALL, "projected4": 0.9}, "projection-without-model", "projected, but no model"),
         ({**ALL, "projected4": "=K4*0.8"}, "commitment-impossible", "not computed"),
         ({**ALL, "measured4": 0.5}, "form-altered", "measured is 0.5, and was"),
         ({**ALL, "launches6": 50}, "form-altered", "launches is 50, and was 5"),
