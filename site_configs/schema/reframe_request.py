@@ -55,16 +55,16 @@ def current_request() -> ReframeRequest:
     :raises ValueError: if the session's file is missing or wrong, naming the file and the key.
     """
     session = os.environ.get(SESSION)
-    return read_request(Path(session)) if session else ReframeRequest()
+    return read_request(session) if session else ReframeRequest()
 
 
 @functools.cache
-def read_request(session: Path) -> ReframeRequest:
+def read_request(session: Path | str) -> ReframeRequest:
     """Read the request of a session, once per process.
 
     :raises ValueError: if the file is missing or wrong, naming it and the key.
     """
-    path = session / FILE
+    path = Path(session, FILE)
     try:
         return _parse(read_json(path))
     except (OSError, ValueError) as error:

@@ -56,7 +56,6 @@ def selftest(workshop: Workshop, *words: str) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.alone
 def test_nights_differ_in_the_plant_only_and_it_is_caught(tmp_path: Path, monkeypatch):
     workshop, output = Workshop(tmp_path / "home"), tmp_path / "first"
     ended = selftest(workshop, f"--output={output}")

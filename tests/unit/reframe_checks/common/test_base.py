@@ -54,7 +54,9 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     with made_for_a_site(monkeypatch):
         from reframe_checks.common import base, layouts, osu_imb
 
-        yield SimpleNamespace(launch=base.LaunchCheck, layouts=layouts, osu_imb=osu_imb)
+        yield SimpleNamespace(
+            launch=base.LaunchCheck, layouts=layouts, osu_imb=osu_imb, read_facts_once=base.read_facts_once
+        )
 
 
 @pytest.fixture
@@ -238,3 +240,12 @@ def test_a_plan_tells_containers_and_switches(monkeypatch, checks, exact: bool, 
     check.knows_nodes = partial(own.knows_nodes, check)
     launch = own.planned_launch(check, trials=1, time_limit=1.0, cases=())
     assert (launch.in_container, launch.nodes_per_switch) == (True, known)
+
+
+def test_facts_are_read_once_of_each_partition(checks) -> None:
+    read: list[object] = []
+    some, others = [1], [1]
+    once = checks.read_facts_once
+    told = [once(lambda of: read.append(of) or len(read), of) for of in (some, others, some)]
+    assert told == [1, 2, 1]
+    assert read[0] is some and read[1] is others
