@@ -39,6 +39,12 @@ def said(progress: Progress) -> str:
     return "\n".join(unwrap(progress.console.file.getvalue()))
 
 
+def test_a_sound_reference_file_is_well(work, progress, tmp_path: Path):
+    path = write_references(tmp_path)
+    assert lint(work, [path, tmp_path], progress) == 0
+    assert said(progress).splitlines() == [f"{path}: ok", f"{tmp_path}: ok"]
+
+
 def test_each_fault_of_a_reference_file_is_a_line(work, progress, tmp_path: Path):
     path = write_references(tmp_path)
     text = path.read_text().replace("\ts\t", "\tus\t")

@@ -10,6 +10,7 @@ from postprocess.extensions.agreement import report as words
 from postprocess.extensions.agreement.command import (
     extract_samples,
     find_suspect_program,
+    format_agreement,
     judge_agreement,
     list_agreement_failures,
     list_topics,
@@ -18,6 +19,7 @@ from postprocess.extensions.agreement.command import (
 from postprocess.extensions.agreement.compare import (
     PROGRAMS,
     Disagreement,
+    Gap,
     ProgramSample,
     Topic,
     compare_programs,
@@ -83,6 +85,16 @@ def test_a_pair_without_values_is_a_dash():
     ((_, table, _),) = words.build_ratio_tables(opinions(programs=("osu", "imb")).comparisons)
     assert [row[2:4] for row in table.rows] == [("-", "-"), ("-", "-")]
     assert all(row[5] == "-" for row in table.rows)
+
+
+def test_gaps_are_grouped_by_reason_and_counted_beyond_a_few():
+    many = [Gap(replace(TOPIC, bytes=8 << n), "osu", "no Spack") for n in range(9)]
+    (line,) = words.format_gaps([*many])
+    assert line.startswith("local:cpu, mpich-5_0_2, 2x2: osu: no Spack: 9 cases: alltoall 8 B, ")
+    assert line.endswith(" and 3 more")
+    (whole,) = words.format_gaps(many, most=None)
+    assert whole.count("alltoall") == 9
+    assert len(words.format_gaps([many[0], Gap(TOPIC, "imb", "no value")])) == 2
 
 
 # --- picture and page ---
@@ -183,3 +195,11 @@ def test_a_failed_launch_is_told_and_no_agreement():
     results = judge_agreement(done, [], "again")
     (line,) = list_agreement_failures(results)
     assert line == "local:cpu with mpich-5_0_2: osu: crashed: it crashed"
+
+
+def test_a_terminal_shows_what_is_not_as_expected_and_counts_the_rest():
+    text = format_agreement(opinions(), [])
+    rows = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
+    assert "alltoall" in rows and "barrier" not in rows
+    assert "1 case in which all programs agree: on the page\n" in text
+    assert "2 cases in which all programs agree" in format_agreement(opinions(1.0), [])
