@@ -82,7 +82,7 @@ def test_a_default_family_that_is_missing_is_noted_only(machine, work, progress)
     [
         (["openmpi"], ["mpich"], "openmpi: cannot be had on this machine: see the note"),
         (None, [], "no MPI on this machine, and none to be had from wheels (see the notes"),
-        (["mpihc"], ["mpich"], "--mpis: 'mpihc' is not a family of MPIs: choose from intel-mpi, "),
+        (["mpihc"], ["mpich"], "--mpis: 'mpihc' is not a family of MPIs: choose from mpich, "),
     ],
 )
 def test_what_was_asked_for_and_cannot_be_had_is_one_line(
@@ -307,7 +307,7 @@ def test_a_site_may_be_a_path(tmp_path: Path, monkeypatch):
 def test_a_site_that_is_not_there_is_one_line_with_the_choice(site: str, declared: Declared):
     with declared.raises(UsageError) as refused:
         locate_site_file(ROOT, site)
-    assert str(refused.value).startswith(f"--site {site}: no file ")
+    assert str(refused.value).startswith(f"site {site}: no file ")
     choice = str(refused.value).partition("choose from ")[2].split(", ")
     assert {"local", "simulated", "slurm_cluster"} < set(choice)
 
