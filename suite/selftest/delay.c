@@ -145,7 +145,7 @@ static void begin(int result)
     PMPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
     active = draw_launch();
     if (setenv(TOLD, active ? "1" : "0", 1) != 0)
-        refuse("the delays cannot be written into the environment");
+        refuse("the environment cannot be told of the delays");
 }
 
 EXPORTED int MPI_Init(int *argc, char ***argv)

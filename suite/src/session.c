@@ -42,7 +42,7 @@ static bool choose_cooling(struct cooling *cooling, uint64_t *bytes, const struc
         return true;
     *bytes = options->flush_bytes > 0 ? options->flush_bytes : flush_needed(world, caches);
     return *bytes > 0 || outcome_fail(outcome, EXIT_USAGE,
-                                      "--flush-bytes: the kernel does not report the cache sizes; give a number");
+                                      "--flush-bytes: the kernel does not tell the cache sizes; give a number");
 }
 
 /* Trials and cases that this rank keeps. */
