@@ -197,6 +197,8 @@ class SessionContext:
 def open_session_context(work: WorkDirectory, request: Request, progress: Progress) -> SessionContext:
     """Set up what the session needs, after ending what an earlier one left running."""
     progress.traces = work.faults
+    if ReframeServer.running:  # of an earlier session of this process
+        ReframeServer.running.stop()
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
     ReframeServer.find(work.sessions)  # loads ReFrame meanwhile
