@@ -120,8 +120,7 @@ CORE: dict[str, dict[str, Listed]] = {
         ),
         "test": Listed(
             "postprocess.commands.tests",
-            "Run Plumbline's own tests: a short choice, --all of them, or those that are named. Further words "
-            "go to pytest.",
+            "Run Plumbline's own tests: a short choice, --all, or those named; further words go to pytest.",
         ),
     },
 }

@@ -152,7 +152,7 @@ def wait_for_pass(requests: socket.socket) -> list[str]:
         sys.exit(1)
     requests.close()
     request, output = handles
-    with open(request, encoding="utf-8") as text:
+    with os.fdopen(request, encoding="utf-8") as text:
         words, folder, environment = json.load(text)
     for stream, handle in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
         os.dup2(handle, stream)

@@ -268,7 +268,7 @@ def test_a_word_for_a_source_becomes_one_for_where_it_is_installed(
     assert "this is a test" in progress.notes[0]  # why there is no Spack
     machine(spack=SPACK)
     assert setup.build_named_source(work, f"{source}{layer}", progress) == f"/built/mpich{layer}"
-    said = progress.console.file.getvalue()
+    said = " ".join(progress.console.file.getvalue().split())
     assert (f"{source} is built" in said) == built  # however long it took
     for other in ("mpich@4.3.2", f"/opt/mpich{layer}", str(install(tmp_path / "one").parent.parent)):
         assert setup.build_named_source(work, other, progress) == other
