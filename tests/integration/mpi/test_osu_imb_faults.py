@@ -42,8 +42,9 @@ FIRST = {
         "the program ended with exit code")),
     "reduce": ("lost_rank", plants(
         "programs", "one rank leaves before MPI_Finalize with exit code 0", "OSU",
-        "incomplete or crashed", 1,
-        "no MPI_Finalize of the MPI of this environment was reached | the program ended with exit code")),
+        "incomplete or crashed or timeout", 1,
+        "no MPI_Finalize of the MPI of this environment was reached | the program ended with exit code | "
+        "no end within 10 s")),
     "allreduce": ("foreign", plants(
         "output", "the table of another benchmark", "output of OSU", "incorrect", 1,
         "'OSU MPI Latency Test' was not planned")),
