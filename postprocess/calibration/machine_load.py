@@ -1,5 +1,6 @@
 """Measure the CPU load of other processes, because calibrations need an idle machine."""
 
+import contextlib
 import math
 import os
 import statistics
@@ -11,7 +12,9 @@ from enum import Enum, auto
 from itertools import pairwise
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
+from postprocess.base import files
 from postprocess.base.formats import compute_slowdown, first_of, parse_utc
+from postprocess.base.processes import PROC
 from postprocess.base.progress import Progress
 from postprocess.calibration.samples import CaseSample
 from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
@@ -55,9 +58,23 @@ def start_load_monitor() -> LoadMonitor:
 
 
 def read_own_cpu_seconds() -> float:
-    """Read the CPU seconds of this process and its ended children, including launchers and their ranks."""
+    """Read the CPU seconds of this process and its children, including launchers and ranks that have ended."""
     used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used) + read_running_children_seconds()
+
+
+def read_running_children_seconds() -> float:
+    """Read the CPU seconds of the children that still run, and of what has ended below them.
+
+    A pass of ReFrame, with all its launches, is below a child that runs as long as this process.
+    """
+    ticks = 0
+    for path in PROC.glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            _, parent, *numbers = files.read_text(path, "replace").rpartition(")")[2].split()
+            if int(parent) == os.getpid():
+                ticks += sum(map(int, numbers[9:13]))  # utime, stime, cutime and cstime of proc(5)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def note_other_work(progress: Progress) -> None:

@@ -90,3 +90,19 @@ def test_other_work_is_noted(progress: Progress, monkeypatch, share: float, note
     looks(monkeypatch, share)
     machine_load.note_other_work(progress)
     assert len(progress.notes) == notes
+
+
+def test_what_has_ended_below_a_running_child_is_no_other_load():
+    """Launches are below a process that has loaded ReFrame and runs as long as the command."""
+    burn = "import time\nwhile time.process_time() < 0.5: pass"
+    script = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}]); print(flush=True); input()"
+    )
+    before = machine_load.read_own_cpu_seconds()
+    words = [sys.executable, "-c", script]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        while_it_runs = machine_load.read_own_cpu_seconds() - before
+        child.communicate("\n")
+    assert while_it_runs > 0.4
