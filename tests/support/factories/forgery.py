@@ -1,4 +1,4 @@
-"""What a forger changes in an offer."""
+"""Forge offers: each function changes one thing that a bidder hands in."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Forge = Callable[[Path], object]
 
 
 def run(**changes: object) -> Forge:
-    """Changes the run record of the first launch of mpicost."""
+    """Change the run record of the first launch of mpicost."""
     return lambda folder: edit_records(folder, lambda records: records[0].update(changes))
 
 
@@ -22,12 +22,12 @@ def witness(**changes: object) -> Forge:
 
 
 def raw(pattern: str, change: Callable[[Path], object]) -> Forge:
-    """Changes a file of the first pass."""
+    """Change a file of the first pass."""
     return lambda folder: [change(path) for path in session_of(folder).glob(pattern)]
 
 
 def built(old: str, new: str) -> Forge:
-    """Changes what the first pass tells of the build of OSU."""
+    """Change what the first pass records of the build of OSU."""
     return raw("programs/*/osu.json", lambda p: p.write_text(p.read_text().replace(old, new)))
 
 

@@ -65,7 +65,7 @@ def planted(plant: str = "slower-50", by: float = 1.5, **changes: Any) -> CaseNi
 
 
 def score(nights: list[FinishedNight]) -> SelftestScores:
-    """Of a self-test that was begun with what is in these nights, and came to its end."""
+    """Score a self-test that planted what is in these nights and came to its end."""
     names = {row.plant for night in nights for row in night.rows if row.plant}
     return score_nights(nights, sorted(names), len(nights))
 

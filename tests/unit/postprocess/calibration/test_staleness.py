@@ -255,7 +255,7 @@ def age(work: WorkDirectory, report: Path | None = None) -> int:
 
 
 def said(capsys) -> str:
-    """What was printed, however it is wrapped."""
+    """Return what was printed, with its wrapped lines joined."""
     return " ".join(capsys.readouterr().out.split())
 
 

@@ -1,4 +1,4 @@
-"""What is planted: where it shows, what the delay library is told, and in which night it comes."""
+"""Plants of a self-test: which cases they slow, the settings of the delay library, and the night of each."""
 
 import re
 from collections import Counter
