@@ -53,7 +53,7 @@ APART_MINUTES = 20
 #: Probability that so many healthy sessions are all beyond their limit. The runs of 3 to 10 overlap; together
 #: their probability is about three times as large.
 RUN_ALPHA = 1e-5
-WITHIN = 1e-6  #: deviations by which a limit may be wrong
+WITHIN = 1e-6  #: share of a limit, or deviations below one, by which it may be wrong
 #: Probability that a healthy case is reported as slow in a night, as simulated
 FALSE_CALLS = 5e-5
 #: Standard deviations at which a single session is reported: more than sessions ever differ
@@ -115,7 +115,7 @@ def find_run_factor(number: int, shared: float, degrees: float) -> float:
     low, high = 0.0, 4.0
     while excess(high) > 0:
         high *= 2
-    while high - low > WITHIN:
+    while high - low > WITHIN * max(1.0, low):  # floating point separates no large ones by less
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
     return (low + high) / 2

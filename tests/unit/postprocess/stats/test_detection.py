@@ -61,6 +61,13 @@ def test_more_sessions_and_less_in_common_bring_the_limit_nearer(n, shared, degr
     assert detection.find_run_factor(n, shared, degrees * times) < here
 
 
+@pytest.mark.parametrize("degrees", [1.0, 2.5, 40.0])
+def test_sessions_that_share_nearly_everything_have_a_limit(degrees: float):
+    """Two launches whose times are printed alike have next to no spread of their own."""
+    near, far = (detection.find_run_factor(3, shared, degrees) for shared in (1e6, 1e15))
+    assert far / near == pytest.approx(1e9, rel=0.01)
+
+
 def test_a_single_session_is_called_beyond_what_sessions_bring_and_30_percent_at_least():
     distance = detection.GROSS * predict_nights(REFERENCE, [SessionValue(0.0, 5)]).deviation  # of any day
     assert detection.compute_gross_distance(REFERENCE, 5) == distance > math.log1p(detection.GROSS_FLOOR)
