@@ -1,7 +1,9 @@
 """Find which launches of a calibration do not count, for which cases, and why."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median_high
 
 from postprocess.base.formats import format_whole, plural
 from postprocess.base.grouping import group_pairs
@@ -91,18 +93,21 @@ def describe_losses(lost: Sequence[LostLaunch], finished: Iterable[FinishedLaunc
             cases.setdefault(family_of(run.launch), set()).update(run.launch.cases)
     groups = group_pairs(((launch.family, launch.loss.kind), launch) for launch in lost)
     for (family, kind), members in sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1]))):
-        hit = frozenset().union(*(launch.cases for launch in members))
+        hit = Counter(case for launch in members for case in launch.cases)
         whole = all(launch.whole for launch in members)
         where = "" if whole else f" for {len(hit)} of {plural(len(cases[family]), 'case')}"
-        verb = "does" if len(members) == 1 else "do"
+        fewest, most = (len(members),) * 2 if whole else (min(hit.values()), max(hit.values()))
+        number, middle = format_whole(most), ""
+        if fewest < most:
+            middle = f" (median {median_high(hit.values())})"
+            number = f"{format_whole(fewest)} to {number}"
+        verb = "does" if most == 1 else "do"
         example = next((launch.loss.example for launch in members if launch.loss.example), "")
         first = (
             f" (the first: {example})" if example and len(members) > 1 else f" ({example})" if example else ""
         )
-        yield (
-            f"{', '.join(family)}: {format_whole(len(members))} of {plural(launches[family], 'launch', 'es')} "
-            f"{verb} not count{where}: {kind}{first}"
-        )
+        of = plural(launches[family], "launch", "es")
+        yield f"{', '.join(family)}: {number} of {of}{middle} {verb} not count{where}: {kind}{first}"
 
 
 def restrict_to_counted(

@@ -22,7 +22,7 @@ from postprocess.model.routines.benchmark import LOOP
 from postprocess.model.routines.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, VISIT, WARM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.lateness import list_games, parse_lateness
-from postprocess.stats.launches import bound_slowest_mean, summarise_trials
+from postprocess.stats.launches import bound_slowest_mean, summarise_trials, summarise_visits
 
 SCHEMA = 2  #: version of the records
 #: CPUs as Linux lists them, ``0-3,8``, with at most six digits each; empty if it does not list them
@@ -407,15 +407,10 @@ def _slowest_mean(
 
 
 def _core_latency(entry: JsonObject, run: JsonObject) -> CoreLatency | None:
-    """Parse the times before and after each visit; of several visits, keep the smallest and the largest."""
+    """Parse the core-to-core times before and after each visit."""
     if CORES not in entry.fields:
         return None
-    times = entry.sparse_series(CORES, 2 * run.integer(ROUNDS), CORE_LATENCIES)
-    measured = [time for time in times if time is not None]
-    if len(times) > 2 and measured:
-        low, high = measured.index(min(measured)), measured.index(max(measured))
-        times = [measured[min(low, high)], measured[max(low, high)]]
-    return CoreLatency(times[0], times[-1])
+    return summarise_visits(entry.sparse_series(CORES, 2 * run.integer(ROUNDS), CORE_LATENCIES))
 
 
 def _check_visits(entry: JsonObject, run: JsonObject, trials: int) -> None:

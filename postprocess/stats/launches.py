@@ -12,7 +12,7 @@ least between launches (docs/statistics.md).
 A hypervisor moves its virtual processors between the cores of a machine, and a kernel moves ranks that are not
 bound. Neighbouring ranks then share a core, a cache, or nothing, and the same call takes up to twice as long.
 Binding does not reveal this, but the time in which one rank reads what the other wrote does
-(``suite/src/core_latency.c``): it varies by a few percent in one placement, and severalfold between placements.
+(``suite/src/core_latency.c``): mostly it varies by a few percent in one placement, and severalfold between two.
 Launches are only compared with launches of the same placement.
 
 The power of a train of events at a frequency f is ``|sum w exp(2 pi i f t)|^2 / sum w^2`` with weights w. If
@@ -22,6 +22,7 @@ distribution.
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -139,6 +140,7 @@ def _is_bimodal(ordered: NDArray[np.float64], median: float, resolution: float) 
 
 #: Times from core to core that differ by less than this factor belong to one placement.
 REACH = 1.35
+STRAYS = 0.2  #: share of the readings of a case that may be out of reach although its ranks stayed
 MOST_OF_PLACES = 5.0  #: slowdown of a call on other cores; at most 3.6 was seen
 #: The same per factor of core-to-core time; at most 2.2 was seen, when 1 MB was got from the other rank.
 FARTHER = 2.5
@@ -153,6 +155,30 @@ class Placement:
 
     core_latency: float | None  #: their median, in seconds; None if unknown
     members: tuple[int, ...]  #: indices of the launches, ascending
+
+
+def summarise_visits(readings: Sequence[float | None]) -> CoreLatency:
+    """Summarise the core-to-core times around the visits of a case: two equal times if its ranks stayed.
+
+    One reading takes microseconds, so a disturbance easily doubles it, and the extremes of ten say little.
+    Ranks stayed if each visit has a reading within :data:`REACH` of the median, and nearly all readings are too.
+
+    :param readings: in seconds, before and after the first visit, before and after the second, and so on
+    """
+    known = [reading for reading in readings if reading is not None]
+    if len(readings) <= 2 or not known:
+        return CoreLatency(readings[0], readings[-1])
+    median = statistics.median(known)
+    visits = [
+        [each for each in visit if each is not None]
+        for visit in zip(readings[::2], readings[1::2], strict=True)
+    ]
+    seen = all(any(is_near(reading, median) for reading in visit) for visit in visits if visit)
+    strays = sum(not is_near(reading, median) for reading in known)
+    if seen and strays <= STRAYS * len(known):
+        return CoreLatency(median, median)
+    low, high = known.index(min(known)), known.index(max(known))
+    return CoreLatency(known[min(low, high)], known[max(low, high)])
 
 
 def locate_case(measured: CoreLatency | None) -> float | None:

@@ -3,7 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-from postprocess.calibration.losses import describe_losses, list_lost, restrict_to_counted
+from postprocess.calibration.losses import (
+    Loss,
+    LostLaunch,
+    describe_losses,
+    family_of,
+    list_lost,
+    restrict_to_counted,
+)
 from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.verdict import Verdict
 from tests.support.factories.launch import CASES, finished, finished_with_wrong_data
@@ -37,6 +44,20 @@ def test_each_lost_launch_has_its_reason(tmp_path: Path, declared: Declared) -> 
     lines = list(describe_losses(lost, launches))
     declared.check((), 0, lines[:1])
     assert "their ranks were moved to other cores" in lines[1]
+
+
+def test_launches_that_some_cases_lose_are_counted_by_case(tmp_path: Path) -> None:
+    """Each of four launches loses some case, but no case loses them all."""
+    launches = [numbered(finished(tmp_path), number) for number in range(1, 5)]
+    some = [
+        LostLaunch("s1", run.launch.name, family_of(run.launch), Loss("moved"), frozenset({CASES[0]}), False)
+        for run in launches
+    ]
+    other = [replace(some[3], cases=frozenset(CASES[1:2]))]
+    (line,) = describe_losses([*some[:3], *other], launches)
+    assert line.endswith(
+        f"mpicost: 1 to 3 of 4 launches (median 3) do not count for 2 of {len(CASES)} cases: moved"
+    )
 
 
 def test_of_a_launch_with_wrong_data_nothing_counts(tmp_path: Path) -> None:

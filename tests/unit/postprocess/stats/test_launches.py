@@ -225,6 +225,29 @@ def test_launches_of_which_nothing_is_known_are_of_one_place():
     assert launches.group_placements([]) == []
 
 
+STAYED = [138e-9, 142e-9] * 5  #: core-to-core times before and after five visits
+
+
+@pytest.mark.parametrize(
+    ("visits", "moved"),
+    [
+        (STAYED, False),
+        ([138e-9, 476e-9, *STAYED[2:]], False),  # one reading was disturbed
+        ([None, 142e-9, None, None, *STAYED[4:]], False),
+        ([62e-9, 142e-9, 138e-9, 476e-9, *STAYED[4:]], False),
+        ([260e-9, 262e-9, *STAYED[2:]], True),  # a fifth of the trials is of another place
+        ([260e-9, None, *STAYED[2:]], True),
+        ([138e-9, 250e-9] * 3 + STAYED[6:], True),  # no visit is, but many readings are
+        (STAYED[:6] + [260e-9] * 4, True),
+        ([138e-9, 476e-9], True),  # of one visit nothing else is known
+    ],
+)
+def test_ranks_moved_if_a_visit_was_elsewhere_not_if_a_reading_was(visits: list[float | None], moved: bool):
+    """The ten readings around five visits, on a virtual machine where one in fifteen is disturbed."""
+    assert (launches.locate_case(launches.summarise_visits(visits)) == launches.MOVED) is moved
+    assert launches.locate_case(launches.summarise_visits([None] * 10)) is None
+
+
 @given(st.lists(st.none() | CORE_TIMES, max_size=30))
 def test_each_launch_is_in_one_place_near_to_another_of_it(latencies: list[float | None]):
     found = launches.group_placements(latencies)
