@@ -19,7 +19,7 @@ from postprocess.base.progress import Progress
 from postprocess.calibration.samples import CaseSample
 from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
 from postprocess.stats.sessions import estimate_session_spread
-from site_configs.topology.machine import compute_busy_share, read_cpu_times
+from site_configs.topology.machine import read_cpu_times
 
 LOOK_SECONDS = 0.5  #: duration of a measurement
 WAIT_SECONDS = 60  #: how long a calibration waits for other processes to end
@@ -27,13 +27,6 @@ PAUSE_SECONDS = 2.0  #: between two measurements
 BUSY_SHARE = 0.15  #: share of all CPUs; the daemons of a quiet machine need far less
 #: If it is 1, calibrations do not wait for a quiet machine, as with ``--beside-others``; for tests.
 BESIDE_OTHERS = "PLUMBLINE_BESIDE_OTHERS"
-
-
-def measure_other_load() -> float:
-    """Measure the share of this machine, from 0 to 1, that is in use while Plumbline runs nothing."""
-    before = read_cpu_times()
-    time.sleep(LOOK_SECONDS)
-    return compute_busy_share(before, read_cpu_times())
 
 
 @dataclass(frozen=True)
@@ -55,6 +48,13 @@ class LoadMonitor:
 
 def start_load_monitor() -> LoadMonitor:
     return LoadMonitor(read_cpu_times(), read_own_cpu_seconds())
+
+
+def measure_other_load() -> float:
+    """Measure the share of this machine, from 0 to 1, that others use now; 0 if unknown."""
+    monitor = start_load_monitor()
+    time.sleep(LOOK_SECONDS)
+    return monitor.share() or 0.0
 
 
 def read_own_cpu_seconds() -> float:

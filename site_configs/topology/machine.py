@@ -214,12 +214,6 @@ def read_cpu_times(path: Path = Path("/proc/stat")) -> tuple[int, int]:
     return sum(ticks[3:5]), sum(ticks)
 
 
-def compute_busy_share(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """Compute the busy share of all CPUs, from 0 to 1, between two readings of :func:`read_cpu_times`."""
-    idle, total = after[0] - before[0], after[1] - before[1]
-    return 1 - idle / total if total > 0 else 0.0
-
-
 def read_machine() -> Machine:
     """Read the facts of the machine that this process runs on."""
     cpus = os.sched_getaffinity(0)

@@ -56,9 +56,13 @@ def test_who_says_so_measures_beside_others(progress: Progress, monkeypatch):
     assert machine_load.wait_for_idle(progress) == 0
 
 
-def test_a_look_counts_what_was_not_idle(progress: Progress, monkeypatch):
-    times = iter([(850, 1000), (925, 1100)])
-    monkeypatch.setattr(machine_load, "read_cpu_times", lambda: next(times))
+def test_a_look_counts_what_others_use_and_not_what_we_start_meanwhile(monkeypatch):
+    """ReFrame is loaded in a process of its own while a command looks at the machine."""
+    second = machine_load.os.sysconf("SC_CLK_TCK")
+    ticks, seconds = iter([(0, 0), (2 * second, 4 * second)]), iter([5.0, 6.0])
+    monkeypatch.setattr(machine_load, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(machine_load, "read_cpu_times", lambda: next(ticks))
+    monkeypatch.setattr(machine_load, "read_own_cpu_seconds", lambda: next(seconds))
     assert machine_load.measure_other_load() == pytest.approx(0.25)
 
 
