@@ -161,7 +161,7 @@ def summarise_visits(readings: Sequence[float | None]) -> CoreLatency:
     """Summarise the core-to-core times around the visits of a case: two equal times if its ranks stayed.
 
     One reading takes microseconds, so a disturbance easily doubles it, and the extremes of ten say little.
-    Ranks stayed if each visit has a reading within :data:`REACH` of the median, and nearly all readings are too.
+    Ranks stayed if each visit has a reading within :data:`REACH` of the median, and nearly all readings are.
 
     :param readings: in seconds, before and after the first visit, before and after the second, and so on
     """
