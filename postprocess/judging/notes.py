@@ -141,7 +141,12 @@ class Disturbance:
     @property
     def busy(self) -> bool:
         """Whether other work disturbs the machine."""
-        return self.controls > 0 or self.slow >= max(LEAST_CASES, SHARE * self.judged)
+        return self.controls > 0 or self.widespread
+
+    @property
+    def widespread(self) -> bool:
+        """Whether it disturbs so many cases that the others may be slower too, though inside their limits."""
+        return self.slow >= max(LEAST_CASES, SHARE * self.judged)
 
 
 def assess_disturbance(results: Sequence[CaseResult]) -> Disturbance:

@@ -264,7 +264,7 @@ def refuse_lesson(lesson: Lesson, causes: Sequence[str], others: float | None) -
     """Say why nothing is learned from a night; empty if something is."""
     if others is not None and others > BUSY_SHARE:
         return f"other processes used {others:.0%} of the machine"
-    if assess_disturbance(lesson.results).busy:
+    if assess_disturbance(lesson.results).widespread:
         return "other work disturbed the machine"
     failed = sum(not result.counts_as_healthy(False) for result in lesson.results)
     if failed or causes:

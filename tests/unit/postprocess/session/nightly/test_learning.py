@@ -16,6 +16,7 @@ from postprocess.calibration.ledger import CalibrationHeader, append_launches, c
 from postprocess.calibration.schedule import CalibrationProgress, plan_part_of
 from postprocess.calibration.update import update_references
 from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.notes import LEAST_CASES
 from postprocess.judging.suspicion import NO_HISTORY, JudgedSession, SessionHistory
 from postprocess.model.reference import MOST_SESSIONS, Reference
 from postprocess.model.routines.mpicost import CONTROLS
@@ -126,11 +127,19 @@ def test_a_night_with_a_finding_teaches_nothing(learner: Learner):
     assert (count, note.endswith(": 1 case failed")) == (0, True)
 
 
-def test_a_night_whose_controls_have_slow_trials_teaches_nothing(learner: Learner):
-    control = case(next(iter(CONTROLS)), 0)
-    slow = CaseResult(control, Verdict.PASS, headline=2.0, headline_limit=1.0)
-    count, note = learner.learn(results=[*learner.lesson.results, slow])
-    assert (count, note.endswith(": other work disturbed the machine")) == (0, True)
+@pytest.mark.parametrize(
+    ("slow", "learned"), [(LEAST_CASES - 1, len(CASES)), (LEAST_CASES, 0)], ids=["some", "many"]
+)
+def test_a_night_in_which_many_cases_have_slow_trials_teaches_nothing(
+    learner: Learner, slow: int, learned: int
+):
+    """Among them a control, without MPI."""
+    disturbed = [
+        CaseResult(case(next(iter(CONTROLS)), number), Verdict.PASS, headline=2.0, headline_limit=1.0)
+        for number in range(slow)
+    ]
+    count, note = learner.learn(results=[*learner.lesson.results, *disturbed])
+    assert (count, note.endswith(": other work disturbed the machine")) == (learned, not learned)
 
 
 @pytest.mark.parametrize(
