@@ -1,4 +1,4 @@
-"""Measure again, in a session of its own, what the last sessions have left in doubt.
+"""Measure again what is slow or in doubt: further launches of a night, or a session of its own.
 
 A session that lies 20 minutes after the one before is independent of it. Three that are slow call a case
 regressed (:mod:`postprocess.stats.detection`), so that two further sessions decide most of what a night
@@ -21,10 +21,10 @@ from postprocess.judging.suspicion import SessionHistory, decide_suspicion, list
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import list_places
-from postprocess.model.session import Request
+from postprocess.model.session import CONFIRM_SHARE, Request, Selection
 from postprocess.model.verdict import JUDGED, LOOKED_SLOW, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
-from postprocess.results.query import CONFIRM, JUDGING, NIGHTS
+from postprocess.results.query import CONFIRM, FRESH, JUDGING, NIGHTS
 from postprocess.results.summary import SessionSummary, SummaryError, load_summary
 from postprocess.session.lifecycle.context import SessionContext, measure_in_new_session, open_session_context
 from postprocess.session.lifecycle.finish import finish_session
@@ -171,3 +171,39 @@ def decide_suspect(result: CaseResult, catalog: ReferenceCatalog, history: Sessi
     value = result.headline if result.by_headline else result.value
     reference = catalog.reference(result.case, result.core_latency)
     return decide_suspicion(result, [value] if value else [], reference, history)
+
+
+def measure_again(
+    context: SessionContext, catalog: ReferenceCatalog, selection: Selection
+) -> list[FinishedLaunch]:
+    """Launch some cases again, in a session of their own that is kept like any other.
+
+    What is slow in it is suspect there, as a row of sessions decides, not these launches alone.
+    """
+    request = context.request
+    mode = request.mode + FRESH
+    session, _, done = measure_in_new_session(context, mode, "confirming", selection)
+    results = [
+        replace(result, verdict=Verdict.SUSPECT) if result.verdict is Verdict.REGRESSED else result
+        for result in evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+    ]
+    finish_session(context, session, done.finished, results)
+    return done.finished
+
+
+def wait_for_another_moment(minutes: int | None, began: float, progress: Progress) -> None:
+    """Wait before what is still slow is measured further: what slows a moment is over by then, or is shown.
+
+    :param minutes: to wait; None for a share of what the night took, so that no night becomes much longer
+    :param began: when the night began, by the monotonic clock in seconds
+    """
+    end = time.monotonic()
+    end += (end - began) / CONFIRM_SHARE if minutes is None else 60.0 * minutes
+    if end <= time.monotonic():
+        return
+    told = f"still slow: further launches in {format_left(end - time.monotonic())}"
+    progress.say(f"{told} (--confirm-after 0 does not wait for them)")
+    with progress.phase("waiting"):
+        while (left := end - time.monotonic()) > 0:
+            progress.now(f"waiting for {format_left(left)} to measure again what is slow")
+            time.sleep(min(left, 1.0))

@@ -7,7 +7,7 @@ from functools import partial
 
 from postprocess.analyses import alarms
 from postprocess.base.errors import UsageError
-from postprocess.base.progress import Progress, format_left
+from postprocess.base.progress import Progress
 from postprocess.base.records import recall, remember
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.losses import Family
@@ -35,17 +35,15 @@ from postprocess.model.launch import FinishedLaunch, select_launch_counts
 from postprocess.model.options import PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.routines.mpicost import OWN_PROGRAMS, program_sort_key
-from postprocess.model.session import CONFIRM_SHARE, Request, Selection, Session
-from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.model.session import Request, Selection, Session
+from postprocess.model.verdict import CaseResult
 from postprocess.references import decisions
 from postprocess.references.catalog import ReferenceCatalog, describe_unusual_trials
 from postprocess.references.decisions import ExpectedFailure
-from postprocess.results.query import FRESH
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import assess_launches, find_program, make_plan, run_plan
 from postprocess.session.lifecycle.context import (
     SessionContext,
-    measure_in_new_session,
     open_session_context,
     refused_session,
     report_plan,
@@ -53,6 +51,7 @@ from postprocess.session.lifecycle.context import (
 from postprocess.session.lifecycle.finish import finish_session, show_first_verdicts
 from postprocess.session.lifecycle.validation import UNVERIFIED, DataVerification, verify_data
 from postprocess.session.nightly.calibrate import calibrate_unknown, list_uncalibrated
+from postprocess.session.nightly.confirm import measure_again, wait_for_another_moment
 from postprocess.session.nightly.estimate import (
     LaunchCounts,
     choose_launch_counts,
@@ -489,42 +488,6 @@ def mark_expected_failures(
     for line in decisions.check_expected_failures(results, known, today, whole):
         context.progress.note(line)
     return decisions.apply_expected_failures(results, known, today)
-
-
-def measure_again(
-    context: SessionContext, catalog: ReferenceCatalog, selection: Selection
-) -> list[FinishedLaunch]:
-    """Launch some cases again, in a session of their own that is kept like any other.
-
-    What is slow in it is suspect there, as a row of sessions decides, not these launches alone.
-    """
-    request = context.request
-    mode = request.mode + FRESH
-    session, _, done = measure_in_new_session(context, mode, "confirming", selection)
-    results = [
-        replace(result, verdict=Verdict.SUSPECT) if result.verdict is Verdict.REGRESSED else result
-        for result in evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
-    ]
-    finish_session(context, session, done.finished, results)
-    return done.finished
-
-
-def wait_for_another_moment(minutes: int | None, began: float, progress: Progress) -> None:
-    """Wait before what is still slow is measured further: what slows a moment is over by then, or is shown.
-
-    :param minutes: to wait; None for a share of what the night took, so that no night becomes much longer
-    :param began: when the night began, by the monotonic clock in seconds
-    """
-    end = time.monotonic()
-    end += (end - began) / CONFIRM_SHARE if minutes is None else 60.0 * minutes
-    if end <= time.monotonic():
-        return
-    told = f"still slow: further launches in {format_left(end - time.monotonic())}"
-    progress.say(f"{told} (--confirm-after 0 does not wait for them)")
-    with progress.phase("waiting"):
-        while (left := end - time.monotonic()) > 0:
-            progress.now(f"waiting for {format_left(left)} to measure again what is slow")
-            time.sleep(min(left, 1.0))
 
 
 def result_sort_key(result: CaseResult) -> Case:

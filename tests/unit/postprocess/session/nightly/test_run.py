@@ -26,7 +26,7 @@ from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.runner.reframe_pass import PassRecord
 from postprocess.session.lifecycle import context as desk_module
 from postprocess.session.lifecycle.validation import DataVerification
-from postprocess.session.nightly import run, turns
+from postprocess.session.nightly import confirm, run, turns
 from postprocess.session.nightly import run as module
 from postprocess.session.nightly.estimate import LaunchCounts, estimate_night
 from postprocess.session.nightly.run import build_part
@@ -126,7 +126,9 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
         "finish_session": made.keep,
     }
     for name, stand_in in stand_ins.items():
-        monkeypatch.setattr(module, name, stand_in)
+        for where in (module, confirm):
+            if hasattr(where, name):
+                monkeypatch.setattr(where, name, stand_in)
     return made
 
 
@@ -272,7 +274,7 @@ def test_a_second_look_is_no_night(night: Night, monkeypatch):
 def test_what_is_slow_in_fresh_launches_is_suspect_there_and_no_failure(night: Night, monkeypatch):
     monkeypatch.setattr(desk_module, "run_again", lambda *_: ([], PassRecord([], 0.0)))
     slow = replace(SLOW, verdict=Verdict.REGRESSED)
-    monkeypatch.setattr(module, "evaluate_launches", lambda *_: [slow])
+    monkeypatch.setattr(confirm, "evaluate_launches", lambda *_: [slow])
 
     def confirmed(results, _, __, selection, measure, *___):
         measure(selection)
@@ -388,8 +390,8 @@ def test_a_night_waits_for_another_moment_as_long_as_it_is_told(monkeypatch, min
         clock[0] += seconds
 
     stand_in = SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep)
-    monkeypatch.setattr(module, "time", stand_in)
-    module.wait_for_another_moment(minutes, 100.0, PROGRESS)
+    monkeypatch.setattr(confirm, "time", stand_in)
+    confirm.wait_for_another_moment(minutes, 100.0, PROGRESS)
     assert clock[0] == pytest.approx(400 + seconds)
 
 
