@@ -17,6 +17,7 @@ from postprocess.references.catalog import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.selection_guard import note_choice
 from reframe_checks.common.user_options import read_choice
+from site_configs.schema.reframe_request import current_request
 from site_configs.topology.machine import measure_flush_seconds
 
 
@@ -212,7 +213,8 @@ class MpicostCheck(LaunchCheck, family=True):
             f"--output={launch.records(self.session)}",
         ]
         # the order of the cases can matter in simulated time, and must repeat like the time
-        options += [f"--seed={launch.number}" if launch.exact else f"--settle={self.settle:g}"]
+        settle = 0.0 if current_request().verbose else self.settle  # verbose launches are not timed
+        options += [f"--seed={launch.number}" if launch.exact else f"--settle={settle:g}"]
         peers = self.chosen_peers()
         if peers and any(case.peer for case in launch.cases):
             options.append(f"--peers={','.join(map(str, peers))}")
