@@ -34,7 +34,7 @@ from site_configs.schema.variables import SESSION
 from site_configs.validation.rules import list_entries, select_sound
 from site_configs.validation.site_files import find_sites_for_host, locate_site_file, read_site
 from spack_envs import machine as spack_machine
-from spack_envs.installation import Installation, is_without_source, keep_installed
+from spack_envs.installation import Installation, keep_installed, read_failure
 from spack_envs.layout import SpackEnvironmentError, SpackLayout
 from spack_envs.machine import ExternalPackage, find_toolchain
 from spack_envs.mirror.use import Mirror, choose_mirror, report_replaced
@@ -418,7 +418,8 @@ def build_at_once(
         if process.returncode == 0:
             return BuildOutcome(environment, spent, read_record(result, Installation))
         problem = line.strip() or f"{program}: exit code {process.returncode}"
-        return BuildOutcome(environment, spent, None, problem, is_without_source(result.parent))
+        failure = read_failure(result.parent)
+        return BuildOutcome(environment, spent, None, problem, failure is not None and failure.without_source)
 
     pool = ThreadPoolExecutor(max_workers=min(MOST, os.cpu_count() or 1))
     try:

@@ -27,6 +27,7 @@ from postprocess.model.routines.benchmark import (
 )
 from postprocess.model.routines.requested import NON_BLOCKING, READS, WRITES
 from reframe_checks.common.build import BuildProgram
+from reframe_checks.common.mpi_support import explain_no_file_access
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
 from reframe_checks.common.user_options import read_choice
 from site_configs.programs.installed import SITE, WHEEL, explain_unloadable, find_program_source
@@ -233,7 +234,12 @@ class imb(OsuImbCheck):
         return max(1, min(2, room))
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
-        """Explain why a benchmark cannot run, also if an installed IMB lacks its executable or a library."""
+        """Explain why a benchmark cannot run, also if an installed IMB lacks its executable or a library.
+
+        IMB-IO is not built for an MPI without MPI-IO.
+        """
+        if benchmark.executable == IO and (why := explain_no_file_access(self.current_environ)):
+            return why
         extras = self.current_environ.extras
         source = find_program_source(self.program, extras, current_request().spack)
         if benchmark.executable not in ON_REQUEST or source not in (SITE, WHEEL):

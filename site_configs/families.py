@@ -77,6 +77,9 @@ class Family:
     # --- its settings
     variables: tuple[str, ...] = ()  #: beginnings of the variables that change how it behaves
     control_prefix: str = ""  #: what makes the name of a control variable that of a variable, if it differs
+    #: by device, as MPI_Get_library_version names it: beginnings of the control variables that only it reads,
+    #: though each device has all of them
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: by library below it (``layers.py``): variables that make this carry all messages, even within a node
     layers: Mapping[str, dict[str, str]] = field(default_factory=dict)
     #: by library below it: the variable that names the file of the library
@@ -186,6 +189,7 @@ MPICH = Family(
     threads=ThreadBinding(("-bind-to", "hwthread")),
     srun="pmi2",
     variables=("MPIR_CVAR_", "MPIR_PARAM_", "MPICH_"),
+    devices={"ch3": ("MPIR_CVAR_CH3_", "MPIR_CVAR_NEMESIS_"), "ch4": ("MPIR_CVAR_CH4_",)},
     layers={
         "ucx": {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "UCX_LOG_LEVEL": "error"},
         "libfabric": {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"},
@@ -286,6 +290,7 @@ FAMILIES = {
             standards={"3.0": (2, 0)},
             srun="pmi2",
             variables=("MV2_", "MVP_"),
+            devices=MPICH.devices,
             algorithms=MPICH.algorithms,
             algorithm_variable=MPICH.algorithm_variable,
             algorithm_settings=MPICH.algorithm_settings,
@@ -307,6 +312,20 @@ FAMILIES = {
 DEFAULT_FAMILIES = tuple(family.name for family in FAMILIES.values() if family.by_default)
 #: Families that Spack can build with, with Spack's package.
 PACKAGES = {family.name: family.package for family in FAMILIES.values() if family.package}
+
+
+DEVICE = re.compile(r"Device:\s*(\w+)")  #: in MPI_Get_library_version
+
+
+def list_unread_variables(family: str, library: str) -> tuple[str, ...]:
+    """List the beginnings of control variables that only other devices of an MPI read; none if it names none.
+
+    :param library: its MPI_Get_library_version
+    """
+    devices, device = find_family(family).devices, DEVICE.search(library)
+    if not device or device[1] not in devices:
+        return ()
+    return tuple(word for name, words in devices.items() if name != device[1] for word in words)
 
 
 def find_family(name: str) -> Family:

@@ -1,8 +1,8 @@
 """Build one program of an environment, or find without Spack that it is already built.
 
 ``python -m spack_envs.install WORK SPACK ENVIRONMENT PROGRAM RESULT``: Spack's output goes to standard output;
-the reason of a failure is the last line of standard error. ``RESULT`` says what was installed; the kind of a
-failure is recorded beside it.
+the reason of a failure is the last line of standard error. ``RESULT`` says what was installed; a failure is
+recorded beside it.
 """
 
 import fcntl
@@ -184,7 +184,7 @@ def main(words: list[str]) -> int:
         done = builder.install(program)
         files.write_text(Path(result), json.dumps(asdict(done)))
     except layout.SpackEnvironmentError as error:
-        with suppress(OSError):  # the failure is reported without its kind
+        with suppress(OSError):  # standard error has the reason, too
             installation.write_failure(Path(result).parent, error)
         print(f"{program}: {error}", file=sys.stderr)
         return 1

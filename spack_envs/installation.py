@@ -1,6 +1,6 @@
 """Records of installations: stamps beside their solutions, and where the programs are.
 
-For a build in a separate process, the kind of failure is recorded too.
+For a build in a separate process, its failure is recorded too.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from spack_envs.layout import SourceError, SpackEnvironmentError
 
 DIGEST = Path("share", "mpicost", "sources.sha256")  #: digest in an installed mpicost
 RECORD = Path("share", "plumbline", "build.json")
-FAILURE = "failure.json"  #: file in the folder of a failed build: the kind of failure
+FAILURE = "failure.json"  #: file in the folder of a failed build: a :class:`BuildFailure`
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,26 @@ def read_stamp(place: Path, program: str) -> Installation | None:
         return None
 
 
+@dataclass(frozen=True)
+class BuildFailure:
+    """Why a build in a separate process failed."""
+
+    reason: str  #: one line
+    without_source: bool  #: whether its source cannot be fetched
+
+
 def write_failure(folder: Path, error: SpackEnvironmentError) -> None:
-    """Record the kind of failure of a build. Raises OSError if that fails."""
-    entry = {"without_source": isinstance(error, SourceError)}
-    files.write_text(folder / FAILURE, json.dumps(entry))
+    """Record why a build failed. Raises OSError if that fails."""
+    entry = BuildFailure(str(error), isinstance(error, SourceError))
+    files.write_text(folder / FAILURE, json.dumps(asdict(entry)))
 
 
-def is_without_source(folder: Path) -> bool:
-    """Return whether the build of this folder failed because its source cannot be fetched."""
+def read_failure(folder: Path) -> BuildFailure | None:
+    """Read why the build of this folder failed; None if nothing tells."""
     try:
-        return read_record(folder / FAILURE, dict[str, bool])["without_source"]
-    except (OSError, ValueError, LookupError):
-        return False
+        return read_record(folder / FAILURE, BuildFailure)
+    except (OSError, ValueError):
+        return None
 
 
 def compute_key(directory: Path, place: Path) -> str:

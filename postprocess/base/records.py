@@ -70,15 +70,15 @@ def _explain(value: Any, kind: Any, said: str) -> str:
     match = PLACE.search(said)
     place = match[1] if match else ""
     if ANY_KEY in place:
-        place = _name_keys(value, kind, place)
+        place = _name_keys(value, kind, place, said)
     said = PLACE.sub("", said)
     if lacking := LACKING.fullmatch(said):
         place, said = f"{place}.{lacking[1]}".lstrip("."), "is missing"
     return f"{place}: {said}" if place else said
 
 
-def _name_keys(value: Any, kind: Any, place: str) -> str:
-    """Name the mapping keys that hold the fault: with all others removed, the fault is still there."""
+def _name_keys(value: Any, kind: Any, place: str, said: str) -> str:
+    """Name the mapping keys that hold the fault: with all others removed, the fault is still the first."""
     copy = node = deepcopy(value)
     named = ""
     for number, name in re.findall(r"\[(\d+|\.\.\.)\]|([^.\[]+)", place):
@@ -88,19 +88,20 @@ def _name_keys(value: Any, kind: Any, place: str) -> str:
             for key in whole:
                 node.clear()
                 node[key] = whole[key]
-                if _is_faulty(copy, kind):
+                if _find_fault(copy, kind) == said:
                     break
         named += f"[{key}]" if number.isdigit() else f".{format_external(key)[1:-1]}"
         node = node[key]
     return named.removeprefix(".")
 
 
-def _is_faulty(value: Any, kind: Any) -> bool:
+def _find_fault(value: Any, kind: Any) -> str:
+    """Return the first fault of a value; empty if it has none."""
     try:
         msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return True
-    return False
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
 
 
 def find_other_field(one: object, two: object, names: Iterable[str]) -> str:

@@ -129,5 +129,6 @@ def take_paragraph(lines: Sequence[str]) -> list[str]:
 
 
 def shorten(words: str) -> str:
-    """Shorten a quotation and escape its characters."""
-    return sanitize_line(words.strip())[:MOST]
+    """Shorten a quotation, between words, and escape its characters."""
+    text = sanitize_line(words.strip())
+    return text if len(text) <= MOST else f"{text[:MOST].rpartition(' ')[0] or text[:MOST]} ..."

@@ -12,7 +12,7 @@ from postprocess.base.sanitize import sanitize_line
 from postprocess.parsers.last_words import find_build_error, find_last_words, find_memory_words
 from site_configs.schedulers.base import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words
-from spack_envs.installation import is_without_source
+from spack_envs.installation import read_failure
 
 INVISIBLE = " \t\r\v\f\0"  #: a line of these alone is empty
 JOB = ("run", "run_wait")  #: phases in which the job itself fails, not what it left behind
@@ -192,9 +192,11 @@ def find_blocking_test(entries: Sequence[ReportedTest], blocked: ReportedTest) -
     for needed in blocked.needs:
         builder = find_test_entry(entries, *needed)
         if builder and builder.result == "fail":
-            without_source = is_without_source(Path(builder.directory))
-            reason = f"{builder.reason}{builder.build_error}"
-            return BlockedTest(f"the build failed: {reason}", without_source)
+            failure = read_failure(Path(builder.directory))
+            if failure:
+                reason = f"the build failed: {sanitize_line(failure.reason)}"
+                return BlockedTest(reason, failure.without_source)
+            return BlockedTest(f"the build failed: {builder.reason}{builder.build_error}")
     return None
 
 

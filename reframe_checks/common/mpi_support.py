@@ -1,21 +1,31 @@
 """Environments that have an MPI, and the benchmarks of OSU and IMB that an MPI is too old for.
 
 They are declared, so that a benchmark that fails is a failure and never mistaken for one that the MPI lacks.
-Every line of their tables was run under MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.19, and works with all
-three.
+Only whether it was built with MPI-IO is asked of its compiler wrapper. Every line of their tables was run under
+MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.19, and works with all three.
 """
 
+import functools
 import os
 import re
 import shutil
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from reframe.core.exceptions import ReframeError
 from reframe.core.runtime import runtime, temp_environment
 
+from postprocess.base.processes import run_captured
 from postprocess.model.routines.benchmark import Benchmark
 from site_configs.families import find_family
-from site_configs.mpi.probe import find_companion_launcher
+from site_configs.mpi.probe import (
+    TIME_LIMIT,
+    ProbeError,
+    find_companion_launcher,
+    runnable_scratch,
+    strip_allocation,
+)
 from site_configs.schema.facts import EnvironmentFacts
 
 #: ReFrame's launchers that come with an MPI, with their programs.
@@ -92,3 +102,40 @@ def explain_unsupported(family: str, version: str, benchmark: Benchmark) -> str:
         if release < since and needing.match(benchmark.executable or benchmark.name):
             return f"needs MPI {standard}, which {family} has since {'.'.join(map(str, since))}"
     return ""
+
+
+#: Two programs: any MPI compiles the first, and one with MPI-IO also the second.
+PLAIN = "#include <mpi.h>\nint main(void) { return MPI_Finalize(); }\n"
+FILE_ACCESS = """#include <mpi.h>
+int main(void) { MPI_File f; return MPI_File_open(MPI_COMM_SELF, "", MPI_SEEK_SET, MPI_INFO_NULL, &f); }
+"""
+NO_FILE_ACCESS = "this MPI was built without MPI-IO"
+
+
+def explain_no_file_access(environ) -> str:
+    """Explain why the MPI of an environment cannot access files; empty if it can, or is not known here."""
+    wrappers = EnvironmentFacts.of(environ).mpi_wrappers
+    return try_file_access(wrappers, tuple(environ.modules), tuple(environ.env_vars.items()))
+
+
+@functools.cache
+def try_file_access(
+    wrappers: Sequence[str], modules: Sequence[str], variables: Sequence[tuple[str, str]]
+) -> str:
+    """Compile with the first of the wrappers that is here; see :func:`explain_no_file_access`."""
+    try:
+        with temp_environment([*modules], dict(variables)), runnable_scratch("plumbline-files-") as scratch:
+            wrapper = next(filter(None, map(shutil.which, wrappers)), None)
+            if wrapper and compiles(wrapper, PLAIN, scratch) and not compiles(wrapper, FILE_ACCESS, scratch):
+                return NO_FILE_ACCESS
+    except (ReframeError, ProbeError, OSError, subprocess.TimeoutExpired):
+        pass  # its modules are not on this machine, or nothing can be compiled
+    return ""
+
+
+def compiles(wrapper: str, source: str, scratch: Path) -> bool:
+    """Return whether a wrapper compiles and links a program."""
+    file = scratch / "program.c"
+    file.write_text(source)
+    command = [wrapper, str(file), "-o", str(scratch / "program")]
+    return run_captured(command, strip_allocation(os.environ), TIME_LIMIT).returncode == 0

@@ -404,10 +404,10 @@ READERS = {
             ".plumbline", "osu.json"),
         lambda path: installation.read_stamp(path.parents[1], "osu"),
     ),
-    "kind of a failed build": Reader(
+    "failure of a build": Reader(
         made(lambda folder: installation.write_failure(folder, SpackEnvironmentError("why")),
              installation.FAILURE),
-        lambda path: installation.is_without_source(path.parent),
+        lambda path: installation.read_failure(path.parent),
     ),
     "solution of Spack": Reader(
         text("spack.lock", json.dumps({"roots": [{"hash": "abc", "spec": "mpicost@0.1.0"}]})),

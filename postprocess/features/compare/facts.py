@@ -23,7 +23,7 @@ from postprocess.base.records import Amount, Count, Measured, parse_record
 from postprocess.base.strict_json import parse_json
 from postprocess.stats.curves import LEAST_POINTS, MOST_SEGMENTS, Segment, Switch, find_switches, fit_segments
 from postprocess.stats.launches import group_placements
-from site_configs.families import FAMILIES, find_family
+from site_configs.families import FAMILIES, find_family, list_unread_variables
 from site_configs.mpi.family import identify_library
 
 ABSENT = "none"  #: for what a side does not have, as people read it
@@ -94,9 +94,12 @@ class SideFacts:
 
     @property
     def values(self) -> dict[str, str]:
-        """Value of each control variable, without where the library is installed."""
+        """Value of each control variable that the MPI reads, without where the library is installed."""
+        unread = list_unread_variables(identify_library(self.mpi_library)[0], self.mpi_library)
         return {
-            variable.name: variable.value.replace(self.prefix, PLACE) or UNREAD for variable in self.variables
+            variable.name: variable.value.replace(self.prefix, PLACE) or UNREAD
+            for variable in self.variables
+            if not variable.name.startswith(unread)
         }
 
 

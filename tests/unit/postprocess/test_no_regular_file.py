@@ -89,7 +89,7 @@ def test_it_is_no_result_and_no_exit_code(odd: Path) -> None:
     odd.rename(odd.with_name(ENDED))
     assert read_ended(odd.parent) is None
     odd.with_name(ENDED).rename(odd.with_name(installation.FAILURE))
-    assert not installation.is_without_source(odd.parent)
+    assert installation.read_failure(odd.parent) is None
 
 
 def find_other_reads(path: Path) -> Iterator[str]:

@@ -13,7 +13,7 @@ import yaml
 from site_configs.programs.program import PRODUCTS
 from spack_envs import install as module
 from spack_envs.install import Builder
-from spack_envs.installation import DIGEST, FAILURE, RECORD, Installation, is_without_source
+from spack_envs.installation import DIGEST, RECORD, Installation, read_failure
 from spack_envs.layout import SpackEnvironmentError
 from spack_envs.provide import FetchError
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
@@ -298,8 +298,9 @@ def test_command_ends_with_the_reason_and_leaves_what_kind_of_failure_it_was(pla
     assert done.stderr.startswith("osu: ") and done.stderr.count("\n") == 1
     assert ("ProcessError: it does not compile" in done.stderr) == (fault == "broken")
     assert not (place.root / "result.json").exists()
-    assert (place.root / FAILURE).is_file()
-    assert is_without_source(place.root) is without
+    failure = read_failure(place.root)
+    assert failure and failure.without_source is without
+    assert done.stderr == f"osu: {failure.reason}\n"
 
 
 def test_digest_goes_by_contents_and_names(tmp_path):

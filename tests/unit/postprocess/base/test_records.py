@@ -70,6 +70,12 @@ def test_what_is_wrong_is_one_line_that_names_the_place(change: dict[str, Any], 
     assert str(refused.value).isprintable()
 
 
+def test_the_key_of_the_first_of_two_faults_is_named():
+    without = {key: value for key, value in GOOD.items() if key != "flag"}
+    with pytest.raises(ValueError, match=r"^numbers\.b\.e: "):
+        parse_record(without | {"numbers": {"a": {}, "b": {"d": 1, "e": -1}}}, Outer)
+
+
 @pytest.mark.parametrize("value", [None, [], "x", 1])
 def test_what_is_no_object_is_refused(value: Any):
     with pytest.raises(ValueError, match="Expected `object`"):

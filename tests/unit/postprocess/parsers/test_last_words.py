@@ -92,3 +92,9 @@ def test_the_line_that_says_why_is_quoted(text: str, declared: Declared):
 @pytest.mark.parametrize("lines", [[], [DASHES], [DASHES, DASHES]])
 def test_rules_alone_say_nothing(lines):
     assert find_last_words(lines) == ""
+
+
+def test_a_long_quotation_ends_behind_a_word():
+    assert find_last_words(["a reason " * 40]) == f"{'a reason ' * 22}a ..."
+    assert find_last_words(["x" * 300]) == f"{'x' * 200} ..."
+    assert find_last_words(["x" * 200]) == "x" * 200

@@ -8,7 +8,7 @@ import pytest
 
 from postprocess.parsers.reframe_report import find_blocking_test, find_test_entry, read_report
 from site_configs.schedulers.base import Ended, Ending, write_ended
-from spack_envs.installation import FAILURE, is_without_source, write_failure
+from spack_envs.installation import FAILURE, read_failure, write_failure
 from spack_envs.layout import SourceError, SpackEnvironmentError
 from tests.support.factories.launch import entry
 
@@ -140,22 +140,25 @@ def test_a_failed_build_quotes_the_first_error_wherever_it_was_written(errors, o
     ("error", "without"),
     [
         (SourceError("another sentence"), True),
-        (SpackEnvironmentError("cannot be fetched from here"), False),
+        (SpackEnvironmentError(f"cannot be fetched from {'here ' * 60}(all of it: /log)"), False),
         (None, False),
     ],
 )
-def test_a_build_without_a_source_says_so_in_a_file(tmp_path: Path, error, without: bool):
+def test_a_build_says_in_a_file_why_it_failed_and_that_is_told_once_and_whole(tmp_path, error, without: bool):
+    (tmp_path / "rfm_build.err").write_text(f"osu: {error}\n")
     if error:
         write_failure(tmp_path, error)
     failed = builder(result="fail", fail_phase="compile", stagedir=str(tmp_path))
     entries = read_report(report(tmp_path / "report.json", [failed, launched()]))
-    assert find_blocking_test(entries, entries[1]).without_source is without
+    blocked = find_blocking_test(entries, entries[1])
+    assert blocked.without_source is without
+    assert not error or blocked.reason == f"the build failed: {error}"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "1", '{"without_source": 1}', "\xff"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "1", '{"without_source": true}', "\xff"])
 def test_what_says_nothing_of_a_source_excuses_no_build(tmp_path: Path, text: str):
     (tmp_path / FAILURE).write_bytes(text.encode("latin-1"))
-    assert not is_without_source(tmp_path)
+    assert read_failure(tmp_path) is None
 
 
 def test_a_build_on_another_partition_blocks_nothing(tmp_path: Path):
@@ -206,7 +209,7 @@ def test_nodes_were_taken_from_a_job_that_failed_by_it(tmp_path: Path, result: s
         (b"\n \n", ""),
         (b"first\nlast\n\n", ": last"),
         (b"a\x00b\n", ": a\\x00b"),
-        (b"x" * 1000, ": " + "x" * 200),
+        (b"x" * 1000, ": " + "x" * 200 + " ..."),
         (b"\xff\xfe\n", ": \ufffd\ufffd"),
     ],
 )

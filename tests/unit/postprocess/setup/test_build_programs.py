@@ -184,7 +184,7 @@ def test_builds_run_beside_each_other(folder, monkeypatch):
 def test_build_that_fails_says_why(folder, monkeypatch, without_source):
     """The reason is the last line, and the kind of failure is beside it."""
     kind = f"import pathlib; p = pathlib.Path(sys.argv[-1]).parent / {installation.FAILURE!r}; "
-    kind += f"""p.write_text('{{"without_source": {str(without_source).lower()}}}'); """
+    kind += f"""p.write_text('{{"reason": "", "without_source": {str(without_source).lower()}}}'); """
     program = f"import sys; {kind}print('and so on', flush=True); sys.exit('no such compiler')"
     outcomes = build_by(program, folder, monkeypatch)
     assert [outcome.environment for outcome in outcomes] == list(MPIS)

@@ -1,10 +1,16 @@
 """What an MPI can run of OSU and IMB: declared, and held against the tables of benchmarks."""
 
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
+from reframe.core.environments import ProgEnvironment
 
 from postprocess.model.routines.requested import NEIGHBORHOOD, NON_BLOCKING, NON_BLOCKING_NEIGHBORHOOD
-from reframe_checks.common.mpi_support import explain_unsupported
+from reframe_checks.common import mpi_support
+from reframe_checks.common.mpi_support import NO_FILE_ACCESS, explain_no_file_access, explain_unsupported
 from tests.support.factories.benchmark_table import checks
+from tests.support.fake_mpis import script
 
 TABLES = {program: check.table for program, check in checks().items()}
 LINES = {line.name: line for table in TABLES.values() for line in table}
@@ -46,3 +52,18 @@ def test_every_line_that_is_non_blocking_or_one_sided_needs_mpi_3():
 )
 def test_an_mpi_that_is_too_old_is_told_with_the_standard(family, version, benchmark, reason):
     assert explain_unsupported(family, version, LINES[benchmark]) == reason
+
+
+@pytest.mark.parametrize(
+    ("compiles", "reason"),
+    [("true", ""), ('! grep -q MPI_File_open "$1"', NO_FILE_ACCESS), ("false", "")],
+    ids=["all", "no MPI-IO", "nothing"],
+)
+@pytest.mark.parametrize("here", [True, False])
+def test_an_mpi_lacks_mpi_io_if_its_wrapper_compiles_all_but_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiles: str, reason: str, here: bool
+):
+    monkeypatch.setattr(mpi_support, "temp_environment", lambda *_: nullcontext())
+    wrapper = script(tmp_path / "mpicc", compiles)
+    environ = ProgEnvironment("mpich", extras={"mpicc": str(wrapper if here else tmp_path / "another")})
+    assert explain_no_file_access(environ) == (reason if here else "")

@@ -10,10 +10,12 @@ Why not Spack's own recipe, seen in v2026.03.0 with IMB 2021.11:
   Open MPI 4.1.
 """
 
+import functools
 import os
 import pathlib
+import subprocess
 
-from spack.package import copy, filter_file, install, run_after, version, working_dir
+from spack.package import copy, filter_file, install, mkdir, run_after, version, working_dir
 from spack_repo.builtin.packages.intel_mpi_benchmarks import package as builtin
 from spack_repo.plumbline.build_record import telling, write_build_record
 
@@ -21,6 +23,10 @@ from spack_repo.plumbline.build_record import telling, write_build_record
 CHECK = "-DCHECK -DOMPI_SKIP_MPICXX"
 CHECKED = "-check"  #: behind their names
 
+#: Needs MPI-IO, which an MPI may be built without.
+FILE_ACCESS = """#include <mpi.h>
+int main(void) { MPI_File f; return MPI_File_open(MPI_COMM_SELF, "", MPI_SEEK_SET, MPI_INFO_NULL, &f); }
+"""
 
 #: IMB-MT needs it; the Makefile knows only compilers that are called by their bare names.
 THREADS = "-fopenmp"
@@ -38,9 +44,17 @@ class IntelMpiBenchmarks(builtin.IntelMpiBenchmarks):
     @property
     def build_targets(self):
         """The executables by their names; ``IMB-MPI1`` and so on."""
-        suites = ("mpi1", "nbc", "rma", "p2p", "ext", "io", "mt")
+        suites = ("mpi1", "nbc", "rma", "p2p", "ext", "mt", *(["io"] if self.has_file_access else []))
         chosen = [name.upper() for name in suites if self.spec.variants[name].value]
         return [f"IMB-{name}" for name in chosen]
+
+    @functools.cached_property
+    def has_file_access(self):
+        """Whether the MPI has MPI-IO. Without it, all executables but IMB-IO are built."""
+        source = pathlib.Path(self.stage.path, "file_access.c")
+        source.write_text(FILE_ACCESS)
+        command = [self.spec["mpi"].mpicc, str(source), "-o", str(source.with_suffix(""))]
+        return subprocess.run(command, check=False).returncode == 0
 
     @property
     def checked(self):
@@ -73,11 +87,11 @@ class IntelMpiBenchmarks(builtin.IntelMpiBenchmarks):
                 copy(f"src_cpp/{program}", f"{program}{CHECKED}")
 
     def install(self, spec, prefix):
-        """Those of Spack's recipe, and beside them those that verify their data."""
-        super().install(spec, prefix)
+        """The executables, and beside them those that verify their data."""
+        mkdir(prefix.bin)
         with working_dir(self.stage.source_path):
-            for program in self.checked:
-                install(f"{program}{CHECKED}", prefix.bin)
+            for program in [*self.build_targets, *(f"{name}{CHECKED}" for name in self.checked)]:
+                install(program, prefix.bin)
 
     def setup_build_environment(self, env):
         """Open MPI 4's C++ interface is not used, and its header makes compilers complain."""

@@ -280,3 +280,25 @@ def test_start_up_and_bandwidth_cover_their_own_sizes() -> None:
     narrow = fingerprint(launches(OLD, 64 * KIB), launches(NEW, 64 * KIB, rate=5e9))
     large = [case(n, ComparisonVerdict.SLOWER) for n in (10**6, 2 * 10**6)]
     assert explain_slower(large, narrow).startswith("A bandwidth of 4985 MB/s in place of 9969")
+
+
+def test_what_only_another_device_of_the_mpi_reads_is_no_setting_to_try() -> None:
+    """Every MPICH lists the control variables of all devices."""
+
+    def side(release: str, device: str) -> facts.SideFacts:
+        names = ("CH3_EAGER_MAX_MSG_SIZE", "NEMESIS_NETMOD", "CH4_NUM_VCIS", "BCAST_MIN_PROCS")
+        variables = [
+            {"name": f"MPIR_CVAR_{name}", "verbosity": "user basic", "value": release[0]} for name in names
+        ]
+        library = f"MPICH Version:      {release}\nMPICH Device:\t{device}\n"
+        return parsed(told(mpi_library=library, variables=variables))
+
+    def tried(old: facts.SideFacts, new: facts.SideFacts) -> list[str]:
+        return list(facts.find_settings_to_try(facts.compare_facts(old, new), new))
+
+    of_all = "MPIR_CVAR_BCAST_MIN_PROCS"
+    ch3, ch4 = side("4.3.2", "ch3:nemesis"), side("5.0.2", "ch4:ofi")
+    assert tried(ch4, ch3) == tried(ch3, ch4) == [of_all]
+    own = ["MPIR_CVAR_CH3_EAGER_MAX_MSG_SIZE", "MPIR_CVAR_NEMESIS_NETMOD"]
+    assert tried(ch3, side("5.0.2", "ch3:sock")) == [of_all, *own]
+    assert tried(side("4.3.2", "ch4:ucx"), ch4) == [of_all, "MPIR_CVAR_CH4_NUM_VCIS"]
