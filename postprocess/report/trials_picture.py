@@ -21,6 +21,7 @@ MICRO = 1e6
 LOG_FACTOR = 6.0  #: trials further apart than this are shown on a logarithmic axis
 MARGIN = 1.18  #: beyond the values, as a factor
 ROOM = 0.08  #: beyond the values of a linear axis, as a share of what is between them
+ALIKE = 1e-4  #: values within this factor are drawn as equal: they are rounded, and their ticks would be alike
 MOST_STEPS = 4  #: of a linear axis
 FAR = 10.0  #: a band that reaches further out than this factor is cut off
 GAP = 5  #: trials of room between two launches
@@ -70,7 +71,7 @@ def _scale(shown: CaseTrials) -> tuple[Callable[[float], int], list[float]]:
         low, high = low / MARGIN, high * MARGIN
         ticks = panels.choose_log_ticks(low, high)
     else:
-        room = ROOM * (high - low) or 0.1 * high or 1.0
+        room = (ROOM * (high - low) if high - low > ALIKE * high else 0.1 * high) or 1.0
         low, high = max(0.0, low - room), high + room
         ticks = panels.choose_linear_ticks(low, high, MOST_STEPS)
 

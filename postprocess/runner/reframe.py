@@ -112,7 +112,7 @@ class ReframeDriver:
 
     def lines(self, process: ReframePass) -> Iterator[str]:
         """Yield the lines that ReFrame prints as they arrive, and write them to the session's log."""
-        with self.log.open("a") as log, process.stdout:
+        with self.log.open("a", encoding="utf-8") as log, process.stdout:
             for line in process.stdout:
                 log.write(line)
                 log.flush()

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -88,7 +89,7 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
     launches = read_plan(reframe.session)
     if process.returncode != 0:
         fault = find_site_fault(reframe, selection)
-        raise RefusedError(fault or extract_complaint(output), reframe.log)
+        raise RefusedError(fault or explain_end(output, process.returncode), reframe.log)
     if stray := next(find_unplanned_tests(reframe_report.read_report(reframe.report), launches), None):
         fix = "let the check be an MpicostCheck, or take it out of reframe_checks"
         raise UsageError(f"{stray}: plans no case, so its failure would go unseen; {fix}")
@@ -204,6 +205,13 @@ def preview_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLa
             shutil.rmtree(reframe.session, ignore_errors=True)
 
 
+def explain_end(output: Sequence[str], status: int | None) -> str:
+    """Explain why ReFrame did not do what it should: the signal that ended it, or what it complains of."""
+    if status is not None and status < 0:
+        return f"ReFrame was ended by signal {-status} ({signal.strsignal(-status)})"
+    return extract_complaint(output)
+
+
 def extract_complaint(output: Sequence[str]) -> str:
     """Extract the line in which ReFrame says what is wrong."""
     complaints = [match["what"] for line in output if (match := COMPLAINT.search(line))]
@@ -265,7 +273,7 @@ def run(
         cancel_jobs([reframe.session], "this session", progress)
     entries = reframe_report.read_report(reframe.report)
     if not entries:
-        progress.note(f"ReFrame left no report: {extract_complaint(output)}")
+        progress.note(f"ReFrame left no report: {explain_end(output, process.returncode)}")
     return entries, clock.seconds
 
 

@@ -13,7 +13,6 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from site_configs.schema.variables import SESSION
 ROOT = Path(__file__).resolve().parents[2]
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1"}  #: of NumPy: a fork has none of them
-NUMBER = struct.Struct("i")  #: what the server answers: the number of a process, then its exit status
+NUMBER = struct.Struct("i")  #: the size of a request; the number of its process; its exit status
 
 
 class ReframePass:
@@ -38,12 +37,14 @@ class ReframePass:
 
     def _receive(self) -> int:
         """Receive the next number, or that of a killed process if the server has died."""
-        answer = self._server.recv(NUMBER.size, socket.MSG_WAITALL)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):  # it died before it read all that it was sent
+            answer = self._server.recv(NUMBER.size, socket.MSG_WAITALL)
         return int(NUMBER.unpack(answer)[0]) if len(answer) == NUMBER.size else -signal.SIGKILL
 
     def poll(self, seconds: float = 0.0) -> int | None:
         """Return the exit status if it ends within some seconds, else None."""
-        if self.returncode is None and select.select([self._server], [], [], seconds)[0]:
+        if self.returncode is None and is_readable(self._server, seconds):
             self.returncode = self._receive()
         return self.returncode
 
@@ -87,7 +88,7 @@ class ReframeServer:
         :param sessions: the folder of the sessions, by which the next command finds what a killed one left
         """
         server = cls.running
-        if server and (server.process.poll() is not None or (server.last and server.last.poll() is None)):
+        if server and (server.is_busy() or is_readable(server.requests)):  # nothing to read but its end
             server.stop()
         if cls.running is None:
             cls.running = cls(sessions)
@@ -97,14 +98,19 @@ class ReframeServer:
     def start(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> ReframePass:
         """Start a command of ``start_module`` as a fork of the server."""
         output, theirs = os.pipe()
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as request:
-            json.dump([command[command.index("-c") + 1 :], str(folder), dict(environment)], request)
-            request.seek(0)
-            with contextlib.suppress(BrokenPipeError):  # then its status says so
-                socket.send_fds(self.requests, [b"\n"], [request.fileno(), theirs])
+        words = command[command.index("-c") + 1 :]
+        ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # as behind & in a script
+        request = json.dumps([words, str(folder), dict(environment), ignored]).encode()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # then its status says so
+            socket.send_fds(self.requests, [NUMBER.pack(len(request))], [theirs])
+            self.requests.sendall(request)
         os.close(theirs)
         self.last = ReframePass(self.requests, output)
         return self.last
+
+    def is_busy(self) -> bool:
+        """Return whether the pass that it started last still runs."""
+        return self.last is not None and self.last.poll() is None
 
     def stop(self) -> None:
         """End it and the pass that it may have started."""
@@ -115,6 +121,13 @@ class ReframeServer:
         self.process.wait()
         atexit.unregister(self.stop)
         type(self).running = None
+
+
+def is_readable(connection: socket.socket, seconds: float = 0.0) -> bool:
+    """Return whether there is something to read, or the other side has ended, within some seconds."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def end_with_parent() -> None:
@@ -137,13 +150,14 @@ def wait_for_pass(requests: socket.socket) -> list[str]:
     """Fork a process for each request; only in that one return, with the words of its command."""
     server = os.getpid()
     while True:
-        _, handles, _, _ = socket.recv_fds(requests, 1, 2)
+        size, handles, _, _ = socket.recv_fds(requests, NUMBER.size, 1)
         if not handles:  # who asks has ended
             sys.exit()
+        request = requests.recv(*NUMBER.unpack(size), socket.MSG_WAITALL)
+        (output,) = handles
         if not (child := os.fork()):
             break
-        for handle in handles:
-            os.close(handle)
+        os.close(output)
         requests.sendall(NUMBER.pack(child))
         _, status = os.waitpid(child, 0)
         requests.sendall(NUMBER.pack(os.waitstatus_to_exitcode(status)))
@@ -151,15 +165,14 @@ def wait_for_pass(requests: socket.socket) -> list[str]:
     if os.getppid() != server:
         sys.exit(1)
     requests.close()
-    request, output = handles
-    with os.fdopen(request, encoding="utf-8") as text:
-        words, folder, environment = json.load(text)
+    words, folder, environment, ignored = json.loads(request)
     for stream, handle in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
         os.dup2(handle, stream)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return list(words)
 
 

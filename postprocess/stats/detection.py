@@ -103,6 +103,7 @@ def find_run_factor(number: int, shared: float, degrees: float) -> float:
     """Find the limit that ``number`` sessions all exceed with :data:`RUN_ALPHA`, in their own deviations.
 
     :param shared: standard deviation of the shared part, relative to a session's own
+    :raises ValueError: if there is none, as with numbers that are too large.
     """
     deviates = np.linspace(-FARTHEST, FARTHEST, SHARED)[:, None]
     precisions, weights = _integrate_spreads(degrees)
@@ -113,6 +114,8 @@ def find_run_factor(number: int, shared: float, degrees: float) -> float:
         return float(np.sum(weights * np.exp(logs))) - RUN_ALPHA
 
     low, high = 0.0, 4.0
+    if not excess(low) > 0:  # NaN: each middle would be too high
+        raise ValueError(f"{degrees} degrees of freedom yield no limit")
     while excess(high) > 0:
         high *= 2
     while high - low > WITHIN * max(1.0, low):  # floating point separates no large ones by less

@@ -5,6 +5,7 @@ import hashlib
 import os
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
@@ -277,6 +278,17 @@ def test_what_is_not_installed_whole_is_not_stamped(door, capsys, clone: Clone):
 
     assert ": ERROR: no space; " in refused(door(capsys, play=play))
     assert not list(clone.venv.glob("*.installed"))
+
+
+def test_a_failed_step_counts_where_whoever_started_it_ignores_ended_programs(door, capsys):
+    def fail(_: list[str]) -> tuple[int, bytes]:
+        return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"]).wait(), b""
+
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert " ... failed: " in refused(door(capsys, play=fail))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_an_interrupted_set_up_is_one_line(door, capsys):

@@ -54,6 +54,13 @@ def test_what_takes_longer_is_further_up_between_round_values():
     assert ticks["4"] == heights[-1]
 
 
+def test_times_that_rounding_makes_different_have_ticks_that_differ():
+    svg = trials_picture.draw_trials(of_case([1e-4, 1e-4 * (1 + 1e-9)] * 3, reference=None, band=None))
+    labels = [text for text in texts(svg) if re.fullmatch("[0-9.]+", text)][:-6]
+    assert len(labels) == len(set(labels)) > 1
+    assert len(set(find_heights(svg, "kept"))) == 1
+
+
 def test_trials_show_steady_time_headline_reference_and_band():
     svg = trials_picture.draw_trials(of_case([1e-6, 1e-6, 2e-6], reference=1e-6, band=(0.9e-6, 1.1e-6)))
     plain = trials_picture.draw_trials(of_case([1e-6, 1e-6, 2e-6], reference=None, band=None))

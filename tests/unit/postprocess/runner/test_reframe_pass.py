@@ -168,7 +168,12 @@ def test_looking_at_a_plan_leaves_no_session_unless_it_fails(reframe: ReframeDri
     ],
 )
 def test_what_reframe_complains_of(output: list[str], expected: str):
-    assert reframe_pass.extract_complaint(output) == f"ReFrame refuses: {expected}"
+    assert reframe_pass.explain_end(output, 1) == f"ReFrame refuses: {expected}"
+
+
+def test_a_reframe_that_was_killed_is_not_said_to_refuse():
+    said = reframe_pass.explain_end(["the last line before"], -signal.SIGKILL)
+    assert said == "ReFrame was ended by signal 9 (Killed)"
 
 
 @plants("environment", "one core, by `taskset -c 0`", "a session", "", 2,

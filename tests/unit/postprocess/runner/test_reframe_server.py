@@ -1,10 +1,12 @@
 """Passes of ReFrame are forks of one process, which may die or be busy."""
 
 import os
+import resource
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -60,6 +62,40 @@ def test_a_pass_whose_server_dies_did_not_end_well_and_the_next_has_another(sess
     assert killed.wait() == -signal.SIGKILL
     assert killed.stdout.read() == ""  # its process has ended as well
     assert start(sessions, "pass").wait() == 0
+
+
+def test_a_server_that_dies_while_it_loads_loses_only_the_pass_that_waits_for_it(sessions):
+    server = ReframeServer.find(sessions)
+    with server.process:
+        Timer(0.05, server.process.kill).start()
+        assert start(sessions, "pass").wait() == -signal.SIGKILL
+        after = start(sessions, "print('done')")
+    assert (after.stdout.read(), after.wait()) == ("done\n", 0)
+
+
+def test_a_pass_is_interrupted_only_if_its_command_can_be(sessions):
+    script = "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"
+    assert start(sessions, script).stdout.read() == "False\n"
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert start(sessions, script).stdout.read() == "True\n"
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_command_with_many_open_files_and_variables_has_passes(sessions, monkeypatch):
+    for name in "ABCDE":
+        monkeypatch.setenv(f"LARGE_{name}", "x" * 10**5)
+    least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(least, min(2048, most)), most))
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1024)]
+    try:
+        ended = start(sessions, "import os; print(sum(map(len, os.environ.values())) > 5 * 10**5)")
+        assert (ended.stdout.read(), ended.poll(seconds=10.0)) == ("True\n", 0)
+    finally:
+        for file in files:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (least, most))
 
 
 def test_the_next_command_finds_what_a_killed_one_left(sessions):

@@ -68,6 +68,14 @@ def test_sessions_that_share_nearly_everything_have_a_limit(degrees: float):
     assert far / near == pytest.approx(1e9, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("shared", "degrees"), [(1.0, math.nan), (math.nan, 3.0), (1.0, math.inf), (math.inf, 3.0)]
+)
+def test_numbers_that_yield_no_limit_do_not_yield_zero(shared: float, degrees: float):
+    with pytest.raises(ValueError, match="yield no limit"), np.errstate(all="ignore"):
+        detection.find_run_factor(3, shared, degrees)
+
+
 def test_a_single_session_is_called_beyond_what_sessions_bring_and_30_percent_at_least():
     distance = detection.GROSS * predict_nights(REFERENCE, [SessionValue(0.0, 5)]).deviation  # of any day
     assert detection.compute_gross_distance(REFERENCE, 5) == distance > math.log1p(detection.GROSS_FLOOR)

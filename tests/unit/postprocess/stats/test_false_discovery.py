@@ -15,3 +15,9 @@ def test_q_values_are_those_of_scipy(chances):
 def test_the_least_likely_of_many_is_told_by_its_number():
     assert compute_q_values([0.5, 0.01, 0.5, 0.5]).tolist() == [0.5, 0.04, 0.5, 0.5]
     assert compute_q_values(np.zeros(0)).size == 0
+
+
+@pytest.mark.parametrize("odd", [float("nan"), -0.1, 1.5, float("inf")])
+def test_what_is_not_a_probability_does_not_hide_all_others(odd: float):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        compute_q_values([0.001, odd])
