@@ -28,7 +28,9 @@ LISTED = re.compile(r"(?P<name>[^\s(<{\[]+)\s*(?P<added>([(<{\[][^)>}\]]*[)>}\]]
 ALIAS = re.compile(r"\((@|[^)]*:@)|@\)")  #: alias of another module, which is listed too
 KEY = "Key:"  #: before the legend of a listing
 #: MPIs by the names that sites, vendors, Spack and EasyBuild give them.
-FAMILY_NAMES = "|".join([*(family.modules for family in FAMILIES.values()), "parastation-?mpi", "psmpi"])
+FAMILY_NAMES = "|".join(
+    [*(family.modules for family in FAMILIES.values() if family.modules), "parastation-?mpi", "psmpi"]
+)
 #: Before a plain ``mpi``: vendors and compilers, but not libraries that are built with an MPI.
 VENDOR_NAMES = r"intel|oneapi|ibm|spectrum|platform|hpe|sgi|fujitsu|nvidia|nvhpc|bullx?|gcc\d*|gnu\d*"
 MPI_NAME = re.compile(

@@ -1,6 +1,7 @@
 """A family of MPIs is one record: an MPI under another name works as the one that it is built from."""
 
 import ast
+import runpy
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from postprocess.features.guidelines.command import list_overrides
 from postprocess.model.routines.benchmark import Benchmark
 from reframe_checks.common.mpi_support import explain_unsupported
 from site_configs import families
-from site_configs.mpi import layers
+from site_configs.mpi import layers, modules
 from site_configs.mpi.family import build_family_environment, identify_library
 from site_configs.mpi.modules import MPI_NAME
 from site_configs.schedulers import slurm
@@ -51,6 +52,12 @@ def test_an_alias_of_an_mpi_is_one_record(tilly: families.Family, tmp_path: Path
 def test_names_of_modules_are_in_the_records():
     for name in ("mpich", "openmpi", "intel-mpi", "mvapich", "cray-mpich"):
         assert MPI_NAME.search(f"{name}/1.0"), name
+
+
+def test_a_family_whose_modules_are_unknown_makes_no_other_module_an_mpi(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(families.FAMILIES, OTHER, families.Family(OTHER))
+    names = runpy.run_path(modules.__file__)["MPI_NAME"]
+    assert names.search("mpich/4.3") and not names.search("gcc//13")
 
 
 #: Files in which the name of a family means something else.

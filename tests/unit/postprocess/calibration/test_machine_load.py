@@ -1,5 +1,6 @@
 """Who uses this machine beside us, and how long a calibration waits for its end."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -110,3 +111,16 @@ def test_what_has_ended_below_a_running_child_is_no_other_load():
         while_it_runs = machine_load.read_own_cpu_seconds() - before
         child.communicate("\n")
     assert while_it_runs > 0.4
+
+
+def test_only_children_are_our_own_work(tmp_path, monkeypatch):
+    """Each with what ended below it; another program may have any name, and end before it is read."""
+    tick = os.sysconf("SC_CLK_TCK")
+    for number, name, parent in [(1, "init", 0), (2, "ours", os.getpid()), (3, f") S {os.getpid()} (", 1)]:
+        (tmp_path / str(number)).mkdir()
+        used = f"{tick} {2 * tick} {3 * tick} {4 * tick}"
+        stat = f"{number} ({name}) S {parent} 1 1 0 -1 4194560 1 1 0 0 {used} 20 0 1 0\n"
+        (tmp_path / str(number) / "stat").write_text(stat)
+    (tmp_path / "4" / "stat").mkdir(parents=True)
+    monkeypatch.setattr(machine_load, "PROC", tmp_path)
+    assert machine_load.read_running_children_seconds() == 10

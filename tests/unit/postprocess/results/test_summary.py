@@ -50,7 +50,7 @@ def same_case_twice(document):
     document["counts"][document["cases"][0]["verdict"]] += 1
 
 
-@plants("files", "a key lost, beyond what it may be or against another one, in 10 ways",
+@plants("files", "a key lost, beyond what it may be or against another one, in 11 ways",
         "`summary.json`", "", 2, "; run the session again")  # fmt: skip
 @pytest.mark.parametrize(
     ("damage", "named"),
@@ -60,6 +60,7 @@ def same_case_twice(document):
         (lambda d: d.pop("notes"), "notes"),
         (lambda d: d["phases"].update(build=-1), "build"),
         (lambda d: d["cases"][2].update(verdict="fine"), "cases[2].verdict"),
+        (lambda d: d["cases"][1].pop("reference"), "cases[1].reference: is missing"),
         (lambda d: d["counts"].update({"pass": d["counts"]["pass"] + 1}), "counts"),
         (same_case_twice, "twice"),
         (lambda d: d["cases"][0].update(band=[1.0]), "cases[0].band"),

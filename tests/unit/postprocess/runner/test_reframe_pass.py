@@ -319,6 +319,24 @@ def test_a_process_that_was_left_behind_is_ended_and_noted(reframe: ReframeDrive
     assert find_processes(SESSION, str(reframe.session)) == {}
 
 
+def test_a_pass_that_is_interrupted_has_ended_before_its_jobs_are_cancelled(reframe, progress, monkeypatch):
+    """It would send more of them."""
+    told: list[str] = []
+
+    def interrupt(line: str, _: object) -> None:
+        told.append(line)
+        raise KeyboardInterrupt
+
+    def cancel(*_: object) -> None:
+        assert not Path("/proc", *told).exists()
+
+    monkeypatch.setattr(reframe_pass, "show_progress_line", interrupt)
+    monkeypatch.setattr(reframe_pass, "cancel_jobs", cancel)
+    play(reframe, "import time; print(os.getpid(), flush=True); time.sleep(60)")
+    with pytest.raises(KeyboardInterrupt):
+        reframe_pass.run_plan(reframe, SITE, [], progress)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_when_the_driver_ends_reframe_and_its_jobs_end_too(reframe, number):
     """The driver is a process of its own here; it gets a signal while a job runs."""
