@@ -97,6 +97,7 @@ class ReframeDriver:
             shell=selection.shell,
             oversubscribe=selection.oversubscribe,
             only_looking=selection.only_looking,
+            built=selection.built,
             references=[str(root) for root in self.reference_roots],
             spack=str(self.spack or ""),
             usable_nodes={name: asdict(nodes) for name, nodes in self.usable_nodes.items() if nodes.away},

@@ -93,6 +93,7 @@ def test_reframe_is_told_the_session_and_the_choice(shown, reframe, monkeypatch)
         "shell": {"UCX_TLS": "tcp"},
         "oversubscribe": True,
         "only_looking": False,
+        "built": False,
         "references": [str(root) for root in reframe.reference_roots],
         "spack": "",
         "usable_nodes": {},
