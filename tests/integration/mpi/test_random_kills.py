@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.results import store
+from postprocess.results.query import read_headlines
 from tests.support.faults import Declared, plants
 from tests.support.mpi import Installation
 from tests.support.plumbline_runner import LIMIT, Workshop
@@ -121,6 +122,13 @@ def test_nights_killed_at_random_moments_lose_nothing_and_count_nothing_twice(
     kill_after_launch(workshop, begin(workshop, mpich, log))
     before = keeps(workshop, before)
     ended = workshop.measure(*words(mpich, "1")[1:], command="nightly")
+    killed_last, _ = sorted(keeps(workshop, before).keys() - before.keys())
+    rows = store.read_session(killed_last)
+    assert f"launches that ended are stored: {rows.height}" in ended.said
+    assert set(rows["verdict"]) == {"no-reference"} and set(rows["mode"]) == {"interrupted"}
+    assert set(rows["reason"]) == {"the session was interrupted before it was judged"}
+    assert killed_last.stem not in set(read_headlines(workshop.home / "store")["session"])
+    assert "interrupted" not in workshop.run(*words(mpich, "1")).said
     keeps(workshop, before)
     declared.check(ended.verdicts().values(), ended.status, [ended.said])
     sessions = sorted((workshop.home / "sessions").iterdir())
