@@ -31,6 +31,7 @@ class Selection:
     checks: Path | None = None  #: a check file, or a directory of them; None for all of Plumbline's
     tag: str = "nightly"  #: tag of the wanted checks; empty for all
     only_looking: bool = False  #: whether the site may be that of another machine
+    built: bool = False  #: whether the same command has just built all programs that this needs
     side_by_side: bool = False  #: whether launches may run beside each other and beside builds
 
 

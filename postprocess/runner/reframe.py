@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ from site_configs.schema.reframe_request import ReframeRequest, write_request
 from site_configs.schema.variables import HOME, SESSION
 
 START = "postprocess.runner.reframe_main"
+#: CMake itself. Beside Python is a script that starts it, and reads the names of its 3000 files at each call.
+CMAKE = os.path.join(sysconfig.get_path("platlib"), "cmake", "data", "bin")
 
 
 class RefusedError(UsageError):
@@ -77,9 +80,9 @@ class ReframeDriver:
         variables = dict(os.environ)
         for name in [name for name in variables if name.startswith("RFM_")]:
             del variables[name]
-        bin_directory = str(Path(sys.executable).parent)
+        folders = [*filter(os.path.isdir, [CMAKE]), str(Path(sys.executable).parent)]
         variables |= {
-            "PATH": os.pathsep.join([bin_directory, variables.get("PATH", os.defpath)]),
+            "PATH": os.pathsep.join([*folders, variables.get("PATH", os.defpath)]),
             HOME: str(self.work),
             SESSION: str(self.session),
         }
@@ -94,6 +97,7 @@ class ReframeDriver:
             shell=selection.shell,
             oversubscribe=selection.oversubscribe,
             only_looking=selection.only_looking,
+            built=selection.built,
             references=[str(root) for root in self.reference_roots],
             spack=str(self.spack or ""),
             usable_nodes={name: asdict(nodes) for name, nodes in self.usable_nodes.items() if nodes.away},

@@ -276,6 +276,11 @@ class build_mpicost(BuildProgram):
         if facts.standard_abi:
             build_name = STANDARD_ABI_BUILD
         directory = work_directory() / "build" / extras.get("build", build_name)
+        installed_to = f"echo {quote_word(str(directory / 'installed'))} > {LOCATION}"
+        if current_request().built:
+            self.build_system = "CustomBuild"
+            self.build_system.commands = [installed_to]
+            return
         self.build_system = "CMake"
         self.build_system.configuredir = quote_word(str(SOURCE / "suite"))
         self.build_system.builddir = quote_word(str(directory))
@@ -306,10 +311,7 @@ class build_mpicost(BuildProgram):
             *mpi.prepare,
             "unset PYTHONPATH PYTHONHOME PYTHONSAFEPATH",  # cmake and ninja may be Python scripts
         ]
-        self.postbuild_cmds = [
-            f"cmake --install {quote_word(str(directory))}",
-            f"echo {quote_word(str(directory / 'installed'))} > {LOCATION}",
-        ]
+        self.postbuild_cmds = [f"cmake --install {quote_word(str(directory))}", installed_to]
 
     def folder_without_spack(self) -> Path:
         return Path(read_text(Path(self.stagedir, LOCATION)).strip(), "bin")

@@ -35,6 +35,8 @@ class ReframeRequest:
     oversubscribe: bool = False
     #: Whether a site is only looked at, perhaps on a machine without its modules.
     only_looking: bool = False
+    #: Whether the same command has just built all programs.
+    built: bool = False
     #: Directories with references, in order of precedence.
     references: list[str] = field(default_factory=lambda: ["reference_data"])
     #: Spack's executable; empty without Spack.

@@ -211,7 +211,8 @@ def prove_transports(
     if not chosen:
         return TransportProof({})
     unheard = {place: case for place, case in chosen.items() if place not in context.heard}
-    asked = replace(selection, checks=selection.checks or choose_checks(launches, unheard.values()))
+    checks = selection.checks or choose_checks(launches, unheard.values())
+    asked = replace(selection, checks=checks, built=measured)
     sessions = [listen(context, asked, unheard, calibrating, beside=measured)] if unheard else []
     silent = {place: case for place, case in unheard.items() if place not in context.heard}
     if measured and silent:  # some sites and devices let only one program run at a time

@@ -10,7 +10,7 @@ from postprocess.features.compare import data
 from tests.support.faults import Declared, plants
 from tests.support.faulty_site import write_faulty_site
 from tests.support.killed_comparison import kill_after_first_pass, kill_when, list_block, start_comparison
-from tests.support.mpi import Installation, of_family
+from tests.support.mpi import Installation
 from tests.support.plumbline_runner import Workshop
 
 FEW = ("--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--processes", "2")
@@ -67,16 +67,6 @@ def test_a_side_that_does_not_build_is_broken_and_the_other_is_not_measured_for_
         "are the same thing; name another side, or pass --control")  # fmt: skip
 def test_sides_that_are_the_same_thing_are_refused(workshop, mpich, declared):
     declared.check_refusal(workshop.run("compare", mpich.name, mpich.name, *FEW))
-
-
-@pytest.mark.long
-@plants("use", "programs that one side has not", "sides of a comparison", "", 2,
-        "have no case in common…; choose a --program and --processes that both have")  # fmt: skip
-def test_sides_without_a_common_case_are_refused(workshop: Workshop, mpich: Installation, declared):
-    only = ("--program", "imb", "--routine", "bcast", "--processes", "2", "--iterations", "20")
-    other = of_family("openmpi").name  # IMB of Intel MPI's wheel fits MPICH alone
-    declared.check_refusal(workshop.run("compare", mpich.name, other, *only))
-    assert not list((workshop.home / "compare").glob("*"))
 
 
 @plants("builds", "a released version of which there is no wheel", "a side of a comparison", "", 2,

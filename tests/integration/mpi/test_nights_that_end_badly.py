@@ -1,4 +1,4 @@
-"""Nights whose output nobody reads, or that are killed: what they measured is kept."""
+"""Nights whose output nobody reads, or in hostile surroundings: what they measured is kept."""
 
 import shutil
 import subprocess
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from postprocess.results import store
-from postprocess.results.query import read_headlines
 from tests.support.faults import Declared, each_of, plants
 from tests.support.interactive_job import IN_A_JOB
 from tests.support.mpi import of_family
@@ -15,8 +14,6 @@ from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Ended, Workshop
 
 pytestmark = pytest.mark.long
-
-LAUNCHES = 30  #: more than can end between the first and the news of it
 
 
 @pytest.fixture(scope="module")
@@ -54,32 +51,6 @@ def test_a_night_whose_output_nobody_reads_is_kept(workshop, words, redirection,
     declared.check(rows["verdict"], done.returncode, rows["reason"])
     session = workshop.home / "sessions" / kept.stem
     assert (session / "summary.json").exists() and (session / "report.html").exists()
-
-
-@plants("lost", "SIGKILL of the driver after a launch", "a strict night without references",
-        "no-reference", 1, "that ended are stored")  # fmt: skip
-def test_launches_of_a_killed_night_are_stored_by_the_next_command(tmp_path, words, declared):
-    workshop = Workshop(tmp_path / "home")
-    killed = workshop.start(*words, "--strict", "--launches", str(LAUNCHES))
-    workshop.wait_for_first_launch()
-    killed.kill()
-    killed.communicate()
-    assert not list((workshop.home / "store").glob("*.parquet"))
-
-    ended = workshop.run(*words, "--strict", "--launches", "1")
-    first, _ = store.list_sessions(workshop.home / "store")
-    rows = store.read_session(first)
-    assert 1 <= rows.height < LAUNCHES
-    assert f"launches that ended are stored: {rows.height}" in ended.said
-    declared.check(rows["verdict"], ended.status, [ended.output])
-    assert set(rows["mode"]) == {"interrupted"}
-    assert set(rows["reason"]) == {"the session was interrupted before it was judged"}
-    nights = read_headlines(workshop.home / "store")
-    assert first.stem not in set(nights["session"]) and nights.height == 1
-
-    again = workshop.run(*words, "--strict", "--launches", "1")
-    assert "interrupted" not in again.said
-    assert store.read_session(first).equals(rows)
 
 
 @plants("environment", "a copy of it, whose builds are of another place", "the work directory",

@@ -1,5 +1,7 @@
 """Nights killed at random moments, one after the other: what ended well is kept once, and nothing else.
 
+The last one is killed after a launch, so that each run of this test has a launch to keep.
+
 30 rounds instead of 2: ``PLUMBLINE_THOROUGH=1``.
 """
 
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.results import store
+from postprocess.results.query import read_headlines
 from tests.support.faults import Declared, plants
 from tests.support.mpi import Installation
 from tests.support.plumbline_runner import LIMIT, Workshop
@@ -22,7 +25,7 @@ from tests.support.thorough import rounds
 pytestmark = pytest.mark.long
 
 LAUNCHES = "4"
-TOLD = "that ended are stored"
+ENDED = "sessions/*/raw/*.exit"  #: a file of each launch that ended
 
 
 def words(mpi: Installation, launches: str) -> list[str]:
@@ -44,11 +47,6 @@ def begin(workshop: Workshop, mpi: Installation, log: Path) -> subprocess.Popen[
         )
 
 
-def read_words(log: Path) -> str:
-    """Read what nights printed in one line: a sentence is found wherever it is broken."""
-    return " ".join(log.read_text().split())
-
-
 def kill(process: subprocess.Popen[bytes], seconds: float) -> bool:
     """Kill a night and all of its group after some time; false if it ended before."""
     try:
@@ -56,6 +54,17 @@ def kill(process: subprocess.Popen[bytes], seconds: float) -> bool:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
     return process.wait() == -signal.SIGKILL
+
+
+def kill_after_launch(workshop: Workshop, process: subprocess.Popen[bytes]) -> None:
+    """Kill a night and all of its group once a launch of it has ended."""
+    before = len(list(workshop.home.glob(ENDED)))
+    deadline = time.monotonic() + LIMIT
+    while len(list(workshop.home.glob(ENDED))) <= before:
+        assert process.poll() is None and time.monotonic() < deadline, "no launch ended"
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def ended_well(session: Path) -> int:
@@ -82,6 +91,13 @@ def kept(workshop: Workshop) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in paths}
 
 
+def keeps(workshop: Workshop, before: dict[Path, bytes]) -> dict[Path, bytes]:
+    """What is in the store, in which nothing may have changed that was there."""
+    now = kept(workshop)
+    assert {path: now[path] for path in before} == before
+    return now
+
+
 @plants("lost", "SIGKILL of the driver and its process group at random moments, night after night",
         "a night", "no-reference", 1, "that ended are stored")  # fmt: skip
 def test_nights_killed_at_random_moments_lose_nothing_and_count_nothing_twice(
@@ -96,19 +112,27 @@ def test_nights_killed_at_random_moments_lose_nothing_and_count_nothing_twice(
     drawn, before, hits, kills = random.Random(seed), kept(workshop), 0, 0
     print(f"seed {seed}, a night lasts {lasts:.1f} s")
     deadline = time.monotonic() + 30 * lasts * rounds(2, 30)
-    while hits < rounds(2, 30) or TOLD not in read_words(log):
+    while hits < rounds(2, 30):
         assert time.monotonic() < deadline, "hardly a kill hits"
         nights = begun(workshop)
         killed = kill(begin(workshop, mpich, log), drawn.uniform(0, lasts))
         kills += killed
         hits += killed and begun(workshop) > nights
-        now = kept(workshop)
-        assert {path: now[path] for path in before} == before
-        before = now
+        before = keeps(workshop, before)
+    kill_after_launch(workshop, begin(workshop, mpich, log))
+    before = keeps(workshop, before)
     ended = workshop.measure(*words(mpich, "1")[1:], command="nightly")
-    declared.check(ended.verdicts().values(), ended.status, [read_words(log)])
+    killed_last, _ = sorted(keeps(workshop, before).keys() - before.keys())
+    rows = store.read_session(killed_last)
+    assert f"launches that ended are stored: {rows.height}" in ended.said
+    assert set(rows["verdict"]) == {"no-reference"} and set(rows["mode"]) == {"interrupted"}
+    assert set(rows["reason"]) == {"the session was interrupted before it was judged"}
+    assert killed_last.stem not in set(read_headlines(workshop.home / "store")["session"])
+    assert "interrupted" not in workshop.run(*words(mpich, "1")).said
+    keeps(workshop, before)
+    declared.check(ended.verdicts().values(), ended.status, [ended.said])
     sessions = sorted((workshop.home / "sessions").iterdir())
     counts = {session.name: ended_well(session) for session in sessions}
     stored = {path.stem: store.read_session(path).height for path in kept(workshop)}
     assert stored == {name: count for name, count in counts.items() if count}
-    print(f"{hits} of {kills} kills hit one of {len(sessions)} nights; launches kept: {counts}")
+    print(f"{hits} of {kills} random kills hit one of {len(sessions)} nights; launches kept: {counts}")

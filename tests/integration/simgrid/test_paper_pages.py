@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
@@ -11,6 +12,7 @@ import pytest
 
 from postprocess.extensions.papers.command import PAPERS
 from postprocess.main import main
+from postprocess.report.drawing import FigureCanvasSVG
 from tests.support.paper_items import OnPage, list_proven, read_commands
 from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Workshop
@@ -76,8 +78,15 @@ class Pages:
 
 
 @pytest.fixture(scope="module")
-def pages(workshop: Workshop) -> Pages:
-    return Pages(workshop)
+def pages(workshop: Workshop) -> Iterator[Pages]:
+    """All pages, whose figures are made and not turned into lines: no test looks at one."""
+
+    def write_empty(_: FigureCanvasSVG, stream: io.StringIO, **__: object) -> None:
+        stream.write("<metadata></metadata><defs></defs></svg>")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FigureCanvasSVG, "print_svg", write_empty)
+        yield Pages(workshop)
 
 
 @pytest.mark.parametrize("simulated", [True, False], ids=["simulated", "real"])

@@ -1,7 +1,9 @@
 """How ReFrame is started: what it is told, and in which environment."""
 
 import json
+import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -91,12 +93,19 @@ def test_reframe_is_told_the_session_and_the_choice(shown, reframe, monkeypatch)
         "shell": {"UCX_TLS": "tcp"},
         "oversubscribe": True,
         "only_looking": False,
+        "built": False,
         "references": [str(root) for root in reframe.reference_roots],
         "spack": "",
         "usable_nodes": {},
         "verbose": {"UCX_LOG_LEVEL": "info"},
     }
-    assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+    folder = str(Path(sys.executable).parent)
+    assert folder in environment["PATH"].removesuffix(os.environ["PATH"]).split(":")
+
+
+def test_builds_call_cmake_itself_and_not_the_script_of_its_wheel(reframe: ReframeDriver) -> None:
+    found = shutil.which("cmake", path=reframe.environment()["PATH"])
+    assert found and Path(found).read_bytes()[:4] == b"\x7fELF"
 
 
 def test_what_an_earlier_pass_or_session_chose_does_not_stay(shown, reframe, monkeypatch):

@@ -26,6 +26,7 @@ WHOLE = reframe_request.ReframeRequest(shell={})
         shell=st.dictionaries(TEXT, TEXT),
         oversubscribe=st.booleans(),
         only_looking=st.booleans(),
+        built=st.booleans(),
         references=st.lists(TEXT),
         spack=TEXT,
     )

@@ -312,8 +312,9 @@ def test_what_is_silent_beside_others_is_started_once_more_alone(tmp_path: Path,
     """Some sites and devices let only one program run at a time."""
     well, context, beside = finished(tmp_path), Silent(tmp_path), []
 
-    def start(*_: Any, beside_others: bool) -> Path:
+    def start(_: Any, selection: Selection, *__: Any, beside_others: bool) -> Path:
         beside.append(beside_others)
+        assert selection.built
         if not beside_others:
             context.hear(path_of("sm"), launch=well.launch)
         return tmp_path / f"start{len(beside)}"

@@ -13,7 +13,7 @@ from postprocess.features.compare import data, page
 from postprocess.features.compare.data import NEW, OLD, CaseValue, ComparisonPass
 from postprocess.features.compare.measure.bench import ComparisonBench, TooFewSecondsError
 from postprocess.features.compare.measure.passes import find_own_case
-from postprocess.features.compare.measure.run import discard_refused, find_or_begin
+from postprocess.features.compare.measure.run import discard_refused, find_or_begin, measure_comparison
 from postprocess.model.case import Case
 from postprocess.session.lifecycle.injections import IDLE, Injection
 from tests.support.factories import comparison
@@ -39,11 +39,18 @@ def bench(work: WorkDirectory, progress: Progress) -> ComparisonBench:
 @plants("use", "two sides without a case in common", "`compare`", "", 2,
         "a and b have no case in common; choose")  # fmt: skip
 @pytest.mark.parametrize("new", [trial(NEW, ALLREDUCE, CONTROL), trial(NEW, BCAST, verdict="skipped")])
-def test_sides_without_a_common_case_are_refused(bench, new, declared):
-    data.append_record(bench.path, trial(OLD, BCAST, CONTROL))
-    data.append_record(bench.path, new)
+def test_sides_without_a_common_case_are_refused(work, progress, monkeypatch, new, declared):
+    """After the trial runs, and nothing is left of them."""
+
+    def run_trials(self: ComparisonBench) -> None:
+        for each in (trial(OLD, BCAST, CONTROL), new):
+            data.append_record(self.path, each)
+
+    monkeypatch.setattr(ComparisonBench, "run_trials", run_trials)
+    context, demand = SimpleNamespace(work=work, progress=progress), SimpleNamespace(directory=None)
     with declared.raises(UsageError):
-        bench.require_common_cases()
+        measure_comparison(context, demand, HEADER, with_facts=False)  # type: ignore[arg-type]
+    assert not list((work.root / "compare").glob("*"))
 
 
 @pytest.mark.parametrize("verdict", ["crashed", "skipped"])
