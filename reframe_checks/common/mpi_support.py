@@ -113,8 +113,12 @@ NO_FILE_ACCESS = "this MPI was built without MPI-IO"
 
 
 def explain_no_file_access(environ) -> str:
-    """Explain why the MPI of an environment cannot access files; empty if it can, or is not known here."""
-    wrappers = EnvironmentFacts.of(environ).mpi_wrappers
+    """Explain why the MPI of an environment cannot access files; empty if it can, or is not known here.
+
+    A wrapper inside a container is not known: at its path outside there may be another.
+    """
+    facts = EnvironmentFacts.of(environ)
+    wrappers = () if facts.container else facts.mpi_wrappers
     return try_file_access(wrappers, tuple(environ.modules), tuple(environ.env_vars.items()))
 
 

@@ -16,6 +16,7 @@ from spack_envs.mirror.manifest import Manifest, MirrorError
 from spack_envs.mirror.parts import parse_lock_file
 from spack_envs.provide import SpackSettings
 from tests.support.paths import ROOT
+from tests.support.plumbline_runner import unwrap
 
 #: A network namespace of its own, in which there is nothing but the loopback device.
 CUT_OFF = ["unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--net", "--"]
@@ -83,7 +84,7 @@ def test_all_comes_from_the_mirror_where_there_is_no_network(cut_off, mirror, cl
 
     said = run("./plumbline", "doctor", "--mirror", str(folder), "--mpis", "mpich")
     (spack,) = work.glob("spack/mirrored/spack-v*/bin/spack")
-    assert f"(mirror: {spack})" in said
+    assert f"(mirror: {spack})" in " ".join(unwrap(said))
     run("./plumbline", "doctor", "--mpis", "mpich")  # remembers
 
     result = tmp_path / "installed.json"

@@ -59,11 +59,12 @@ def test_an_mpi_that_is_too_old_is_told_with_the_standard(family, version, bench
     [("true", ""), ('! grep -q MPI_File_open "$1"', NO_FILE_ACCESS), ("false", "")],
     ids=["all", "no MPI-IO", "nothing"],
 )
-@pytest.mark.parametrize("here", [True, False])
+@pytest.mark.parametrize(("name", "container"), [("mpicc", []), ("another", []), ("mpicc", ["apptainer"])])
 def test_an_mpi_lacks_mpi_io_if_its_wrapper_compiles_all_but_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiles: str, reason: str, here: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiles: str, reason: str, name: str, container: list[str]
 ):
     monkeypatch.setattr(mpi_support, "temp_environment", lambda *_: nullcontext())
     wrapper = script(tmp_path / "mpicc", compiles)
-    environ = ProgEnvironment("mpich", extras={"mpicc": str(wrapper if here else tmp_path / "another")})
-    assert explain_no_file_access(environ) == (reason if here else "")
+    extras = {"mpicc": str(wrapper.with_name(name)), "container": container}
+    known = name == "mpicc" and not container
+    assert explain_no_file_access(ProgEnvironment("mpich", extras=extras)) == (reason if known else "")
