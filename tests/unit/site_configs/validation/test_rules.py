@@ -68,6 +68,7 @@ NAMES = 'entry["name"] for entry in environments'
         (LIBRARY, 'library=""', MPI + "library: '': write name and version"),
         (LIBRARY + ",", "", MPI + "library: is missing"),
         ("=slurm.SCHEDULER", "='slrum'", PART + "scheduler: ReFrame knows no 'slrum'; did you mea"),
+        ("=slurm.SCHEDULER", "='flux'", PART + "scheduler: 'flux' cannot be used here: "),
         ("=slurm.SRUN_PMI2", "='srunn'", MPI + "launcher: ReFrame knows no 'srunn'; did you mean"),
         (NAMES, "'mpich-5_0'", PART + "environments: 'mpich-5_0' is not declared; did you mean m"),
         ('"openmpi-5_0_3"', '"mpich-5_0_2"', MPI + "name: is there twice; give each its own"),

@@ -118,6 +118,15 @@ def test_what_another_build_verified_is_not_verified(path, declared) -> None:
     declared.check((), 0, found.describe())
 
 
+@pytest.mark.parametrize(("libraries", "same"), [("b", True), ("other", False)])
+def test_another_executable_of_imb_verifies_what_loaded_the_same_libraries(libraries: str, same: bool) -> None:
+    """Only one that was built with CHECK can."""
+    timed = launched()
+    imb = replace(timed.launch.benchmarks[0], executable="IMB-MPI1")
+    timed = replace(timed, launch=replace(timed.launch, benchmarks=(imb,)))
+    assert validation.has_same_build(timed, launched(program="other", libraries=libraries)) is same
+
+
 @plants("data", "right in the nights before, and wrong in an acceptance", "data of OSU", "", 0,
         "bcast")  # fmt: skip
 def test_what_is_wrong_now_is_no_longer_remembered_as_verified(path, declared) -> None:
