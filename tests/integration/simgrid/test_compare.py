@@ -20,6 +20,7 @@ FEW = ("--site", "simulated", "--partition", "fattree", "--processes", "4", "--p
 FEW += ("--routine", "bcast,pingpong")
 TICK = 2e-9  #: seconds; the clock has steps of a nanosecond, and a time has two ends
 NEAR = 0.002  #: the same in a time of 2 us
+FACTOR = 1.04  #: of latencies, and of the time that a link needs for a byte
 TORUS = ("--site", "simulated", "--partition", "torus", "--processes", "8")
 TORUS += ("--routine", "bcast,pingpong", "--bytes", "8,1000000")
 
@@ -66,19 +67,14 @@ def test_two_selectors_differ_by_just_what_their_references_do_though_it_was_kil
     assert found["unchanged"]["verdicts"] == {"same": len(found["cases"])}
 
 
-@pytest.mark.parametrize(("factor", "verdict", "status"), [(2.0, "slower", 1), (1.04, "same", 0)])
 def test_a_network_that_is_slower_throughout_slows_every_case_by_as_much(
-    workshop: Workshop, tmp_path: Path, factor: float, verdict: str, status: int
+    workshop: Workshop, tmp_path: Path
 ) -> None:
-    """Twice the latency and half the bandwidth of every link: each message takes twice as long."""
-    slower = machine_with(
-        tmp_path,
-        "torus",
-        ('lat="1.8us"', f'lat="{1.8 * factor!r}us"'),
-        ('bw="350MBps"', f'bw="{350 / factor!r}MBps"'),
-    )
+    """By less than the margin: each message takes 4% longer, which is the same."""
+    latency, bandwidth = f'lat="{1.8 * FACTOR!r}us"', f'bw="{350 / FACTOR!r}MBps"'
+    slower = machine_with(tmp_path, "torus", ('lat="1.8us"', latency), ('bw="350MBps"', bandwidth))
     own = ("--new-env", f"SMPI_PLATFORM={slower}")
-    found = compare(workshop, status, "simgrid-mpich", "simgrid-mpich", *TORUS, *own)
-    assert found["counts"] == {verdict: len(found["cases"])}
+    found = compare(workshop, 0, "simgrid-mpich", "simgrid-mpich", *TORUS, *own)
+    assert found["counts"] == {"same": len(found["cases"])}
     for case in found["cases"]:
-        assert case["ratio"] == pytest.approx(factor, rel=NEAR), case["key"]
+        assert case["ratio"] == pytest.approx(FACTOR, rel=NEAR), case["key"]
