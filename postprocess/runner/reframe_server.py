@@ -153,7 +153,7 @@ def wait_for_pass(requests: socket.socket) -> list[str]:
         size, handles, _, _ = socket.recv_fds(requests, NUMBER.size, 1)
         if not handles:  # who asks has ended
             sys.exit()
-        request = requests.recv(*NUMBER.unpack(size), socket.MSG_WAITALL)
+        request = requests.recv(NUMBER.unpack(size)[0], socket.MSG_WAITALL)
         (output,) = handles
         if not (child := os.fork()):
             break
