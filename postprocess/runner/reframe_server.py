@@ -153,8 +153,8 @@ def wait_for_pass(requests: socket.socket) -> list[str]:
         size, handles, _, _ = socket.recv_fds(requests, NUMBER.size, 1)
         if not handles:  # who asks has ended
             sys.exit()
-        (length,), (output,) = NUMBER.unpack(size), handles
-        request = requests.recv(length, socket.MSG_WAITALL)
+        request = requests.recv(NUMBER.unpack(size)[0], socket.MSG_WAITALL)
+        (output,) = handles
         if not (child := os.fork()):
             break
         os.close(output)
