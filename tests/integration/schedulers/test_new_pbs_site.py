@@ -18,12 +18,13 @@ MARKED = "sockets_per_node=0,"
 
 def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, monkeypatch):
     work, path = WorkDirectory(tmp_path / "home", ROOT), tmp_path / "pbs.py"
-    work.root.mkdir()
-    (work.root / "mpi").symlink_to(work_directory() / "mpi")
+    (mpis := work.root / "mpi").mkdir(parents=True)
+    for folder in (work_directory() / "mpi").glob("mpich-*"):
+        (mpis / folder.name).symlink_to(folder)  # of one MPI, each case of a night once
     look = partial(registry.detect_scheduler, answering(PBS), "pbsnodes".__eq__)
     monkeypatch.setattr(registry, "detect_scheduler", look)
     monkeypatch.setattr(login_node, "find_on_path", lambda _: [])
-    assert write.write_new_site(work, "mine", path, None, None, lambda: None, progress) == 0
+    assert write.write_new_site(work, "mine", path, None, ["mpich"], lambda: None, progress) == 0
     text = path.read_text()
 
     assert site_check.check_site(work, str(path), progress) == 1  # what was not told is not forgotten
@@ -39,5 +40,5 @@ def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, m
     said = progress.console.file.getvalue().removeprefix(said)
     assert platform.node() not in said  # the file is this host's, so PBS was asked
     # On four nodes of each kind, and with as many cores as PBS counts CPUs.
-    told = re.search(r"a night is 29,508 cases in (\d+) launches: ", said)
-    assert told and 70 < int(told[1]) <= 5 * 70  # those of mpicost five times
+    told = re.search(r"a night is 14,754 cases in (\d+) launches: ", said)
+    assert told and 35 < int(told[1]) <= 5 * 35  # those of mpicost five times
