@@ -78,6 +78,7 @@ class ReframeServer:
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,  # what a terminal sends, whoever started it decides
             )
         self.last: ReframePass | None = None
 
@@ -99,8 +100,7 @@ class ReframeServer:
         """Start a command of ``start_module`` as a fork of the server."""
         output, theirs = os.pipe()
         words = command[command.index("-c") + 1 :]
-        ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # as behind & in a script
-        request = json.dumps([words, str(folder), dict(environment), ignored]).encode()
+        request = json.dumps([words, str(folder), dict(environment)]).encode()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # then its status says so
             socket.send_fds(self.requests, [NUMBER.pack(len(request))], [theirs])
             self.requests.sendall(request)
@@ -165,20 +165,17 @@ def wait_for_pass(requests: socket.socket) -> list[str]:
     if os.getppid() != server:
         sys.exit(1)
     requests.close()
-    words, folder, environment, ignored = json.loads(request)
+    words, folder, environment = json.loads(request)
     for stream, handle in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
         os.dup2(handle, stream)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    if not ignored:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     return list(words)
 
 
 if __name__ == "__main__":
     end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: whoever started it decides
     with contextlib.suppress(Exception):  # a pass fails for the same reason, and says so
         load_what_passes_need()
     code, *sys.argv[1:] = wait_for_pass(socket.socket(fileno=os.dup(0)))
