@@ -60,7 +60,6 @@ def others(workshop: Workshop, name: str) -> Ended:
     return workshop.measure(*FEW, "--environment", ",".join(chosen), "--strict", **IN_A_JOB)
 
 
-@pytest.mark.long
 def test_no_launch_of_another_mpi_goes_to_the_nodes_of_a_job(others: Ended, name: str) -> None:
     expected = {mpi.name for mpi in mpi_installations()} - {name}
     assert {case["environment"] for case in others.summary["cases"]} == expected
