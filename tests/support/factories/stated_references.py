@@ -23,7 +23,9 @@ def restate_references(
     """
     centers = others or {}
     measured = reference_file.load_references(path, *path.parent.parts[-2:], path.stem)
-    stated = [Reference(case, centers.get(case, center), spread, 20) for case in measured]
+    stated = [
+        Reference(case, centers.get(case, center), spread, 20, known.unit) for case, known in measured.items()
+    ]
     write_stated_references(path, stated, read_provenance(path))
 
 
