@@ -25,7 +25,6 @@ FOLD = re.compile(r"\n {11}")  #: where Spack folds a long line in its extract o
 NUMBER = re.compile(r"^\s*(?:>>)?\s*\d+\s+")  #: line number in Spack's extract of a log
 ADDRESS = re.compile(r"\b(?:https?|ftp|file|ssh|git)://[^\s'\"]+[^\s'\":,.]")
 UNFETCHED = "All fetchers failed"  #: Spack's words if no address has a source
-COMMAND_FAILED = "ProcessError: "  #: Spack's word if a command, such as make, failed
 UNSOLVED = "failed to concretize"  #: Spack's words if a request has no solution
 CAUSES = (re.compile(r"errored with: (.+)"), re.compile(r"^fatal: (?:unable to access '[^']*': )?(.+)"))
 NUMBERED = re.compile(r"^\s+\d+\. (.+)")
@@ -59,8 +58,6 @@ def extract_spack_error(output: str) -> SpackEnvironmentError:
 def describe_build_failure(lines: list[str], place: int) -> str:
     """Describe why something cannot be solved or built, with the file that has all of it.
 
-    What a compiler says stands for Spack's own reason, which is that a command failed.
-
     :param place: index of the line with Spack's own reason
     """
     reason = ERROR.sub(r"\1", lines[place]).strip()
@@ -68,11 +65,11 @@ def describe_build_failure(lines: list[str], place: int) -> str:
     if UNSOLVED in reason:
         numbered = (match[1] for line in after if (match := NUMBERED.match(line)))
         return f"cannot be solved: {next(numbered, reason)}"
-    telling = [NUMBER.sub("", line) for line in after if any(word in line for word in TELLING)]
-    details = telling or [line for line in after[:1] if line.startswith(" ")]
-    words = [] if telling and reason.startswith(COMMAND_FAILED) else [reason.rstrip(":")]
+    details = [NUMBER.sub("", line) for line in after if any(word in line for word in TELLING)]
+    details += [line for line in after[:1] if line.startswith(" ")]
+    detail = f": {details[0].strip()}" if details else ""
     log = next((f" (all of it: {match[1]})" for line in after if (match := LOG.match(line))), "")
-    return ": ".join([*words, *(line.strip() for line in details[:1])]) + log
+    return f"{reason.rstrip(':')}{detail}{log}"
 
 
 def describe_fetch_failure(lines: list[str], place: int) -> str:

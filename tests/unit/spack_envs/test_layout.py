@@ -112,8 +112,12 @@ ALL = "(all of it: /w/stage/spack-stage-mpicost/spack-build-out.txt)"
             "Expected 1edd but got dda5. File size = 970126 bytes.",
         ),
         (SOLVER, "cannot be solved: Cannot satisfy 'osu-micro-benchmarks@9' 1(7.5.2)"),
-        (COMPILER, f"a.c:3:2: error: #error broken {ALL}"),
-        (FOLDED, f"/w/a/long/path/to/suite/src/main.c:1:2: error: #error broken {ALL}"),
+        (COMPILER, f"ProcessError: Command exited with status 2: a.c:3:2: error: #error broken {ALL}"),
+        (
+            FOLDED,
+            "ProcessError: Command exited with status 1: "
+            f"/w/a/long/path/to/suite/src/main.c:1:2: error: #error broken {ALL}",
+        ),
         ("==> a\nIllegal instruction\n\n", "Illegal instruction"),
         ("", "Spack ends without a word"),
     ],
