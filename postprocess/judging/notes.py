@@ -145,7 +145,7 @@ class Disturbance:
 
     @property
     def widespread(self) -> bool:
-        """Whether it disturbs so many cases that the others may be slower too, though inside their limits."""
+        """Return whether so many cases are disturbed that the others may be slower too, inside their limits."""
         return self.slow >= max(LEAST_CASES, SHARE * self.judged)
 
 

@@ -27,6 +27,7 @@ from site_configs.mpi.probe import (
     strip_allocation,
 )
 from site_configs.schema.facts import EnvironmentFacts
+from spack_envs.spack_repo.plumbline.file_access import FILE_ACCESS
 
 #: ReFrame's launchers that come with an MPI, with their programs.
 OWN_LAUNCHERS = {
@@ -104,11 +105,8 @@ def explain_unsupported(family: str, version: str, benchmark: Benchmark) -> str:
     return ""
 
 
-#: Two programs: any MPI compiles the first, and one with MPI-IO also the second.
+#: Any MPI compiles it, unlike :data:`FILE_ACCESS`.
 PLAIN = "#include <mpi.h>\nint main(void) { return MPI_Finalize(); }\n"
-FILE_ACCESS = """#include <mpi.h>
-int main(void) { MPI_File f; return MPI_File_open(MPI_COMM_SELF, "", MPI_SEEK_SET, MPI_INFO_NULL, &f); }
-"""
 NO_FILE_ACCESS = "this MPI was built without MPI-IO"
 
 

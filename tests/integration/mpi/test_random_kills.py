@@ -92,7 +92,7 @@ def kept(workshop: Workshop) -> dict[Path, bytes]:
 
 
 def keeps(workshop: Workshop, before: dict[Path, bytes]) -> dict[Path, bytes]:
-    """What is in the store, in which nothing may have changed that was there."""
+    """Read the store, and check that nothing has changed that was there before."""
     now = kept(workshop)
     assert {path: now[path] for path in before} == before
     return now

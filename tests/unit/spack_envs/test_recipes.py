@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from spack_envs.spack_repo.plumbline.file_access import FILE_ACCESS
 from tests.support.fake_mpis import script
 from tests.support.paths import ROOT
 
@@ -45,6 +46,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], type]:
         ):
             module(parent)
         module("spack_repo.plumbline.build_record", telling=None, write_build_record=None)
+        module("spack_repo.plumbline.file_access", FILE_ACCESS=FILE_ACCESS)
         recipe = SimpleNamespace(**{name: type(name, (), {})})
         module(f"spack_repo.builtin.packages.{package}", package=recipe)
         return runpy.run_path(str(RECIPES / package / "package.py"))[name]
@@ -61,7 +63,7 @@ def imb(load: Callable[[str, str], type], tmp_path: Path) -> Any:
     recipe = load("intel_mpi_benchmarks", "IntelMpiBenchmarks")()
 
     class Spec(dict):
-        """What a spec says of its variants, and of its dependencies by name."""
+        """Stand in for a spec: its variants, and its dependencies by name."""
 
         def __init__(self, **dependencies: Any) -> None:
             super().__init__(dependencies)

@@ -74,7 +74,7 @@ def test_a_server_that_dies_while_it_loads_loses_only_the_pass_that_waits_for_it
 
 
 def test_a_terminal_that_closes_or_interrupts_ends_no_pass_of_a_command_that_goes_on(sessions):
-    """As after nohup, or behind & in a script: ReFrame would end, although its caller ignores both signals."""
+    """Send none of a terminal's signals to ReFrame: after nohup or behind & its caller ignores them."""
     script = "import os; print(os.getsid(0))"
     assert int(start(sessions, script).stdout.read()) != os.getsid(0)
 

@@ -18,15 +18,11 @@ import subprocess
 from spack.package import copy, filter_file, install, mkdir, run_after, version, working_dir
 from spack_repo.builtin.packages.intel_mpi_benchmarks import package as builtin
 from spack_repo.plumbline.build_record import telling, write_build_record
+from spack_repo.plumbline.file_access import FILE_ACCESS
 
 #: Verification of data is a choice of the compiler's, so that it needs executables of its own.
 CHECK = "-DCHECK -DOMPI_SKIP_MPICXX"
 CHECKED = "-check"  #: behind their names
-
-#: Needs MPI-IO, which an MPI may be built without.
-FILE_ACCESS = """#include <mpi.h>
-int main(void) { MPI_File f; return MPI_File_open(MPI_COMM_SELF, "", MPI_SEEK_SET, MPI_INFO_NULL, &f); }
-"""
 
 #: IMB-MT needs it; the Makefile knows only compilers that are called by their bare names.
 THREADS = "-fopenmp"
@@ -50,7 +46,7 @@ class IntelMpiBenchmarks(builtin.IntelMpiBenchmarks):
 
     @functools.cached_property
     def has_file_access(self):
-        """Whether the MPI has MPI-IO. Without it, all executables but IMB-IO are built."""
+        """Return whether the MPI has MPI-IO, without which IMB-IO is not built."""
         source = pathlib.Path(self.stage.path, "file_access.c")
         source.write_text(FILE_ACCESS)
         command = [self.spec["mpi"].mpicc, str(source), "-o", str(source.with_suffix(""))]
