@@ -96,12 +96,11 @@ def describe_losses(lost: Sequence[LostLaunch], finished: Iterable[FinishedLaunc
         hit = Counter(case for launch in members for case in launch.cases)
         whole = all(launch.whole for launch in members)
         where = "" if whole else f" for {len(hit)} of {plural(len(cases[family]), 'case')}"
-        fewest, most = (len(members),) * 2 if whole else (min(hit.values()), max(hit.values()))
-        number, middle = format_whole(most), ""
-        if fewest < most:
-            middle = f" (median {median_high(hit.values())})"
-            number = f"{format_whole(fewest)} to {number}"
-        verb = "does" if most == 1 else "do"
+        lost_by_case = [len(members)] if whole else sorted(hit.values())
+        number, middle = format_whole(lost_by_case[-1]), ""
+        if lost_by_case[0] < lost_by_case[-1]:
+            number, middle = f"{lost_by_case[0]} to {number}", f" (median {median_high(lost_by_case)})"
+        verb = "does" if lost_by_case[-1] == 1 else "do"
         example = next((launch.loss.example for launch in members if launch.loss.example), "")
         first = (
             f" (the first: {example})" if example and len(members) > 1 else f" ({example})" if example else ""
